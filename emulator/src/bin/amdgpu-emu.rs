@@ -1,0 +1,2 @@
+//! Runs one kernel of a code object.
+fn main() {}

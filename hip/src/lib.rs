@@ -1,0 +1,1 @@
+//! The libamdhip64 interface.

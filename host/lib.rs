@@ -1,0 +1,1 @@
+//! Candle GPU kernels on AMD.

@@ -1,0 +1,1 @@
+//! The attribute `#[amdgpu_kernel]`.

@@ -1,0 +1,2 @@
+//! Candle GPU kernels.
+#![no_std]

@@ -1,1 +1,6 @@
-//! Compiles kernels.
+//! Compiles GPU kernels written in Rust to AMDGPU code objects, checks them against their Rust signatures, and
+//! generates typed launch wrappers.
+
+pub mod signature;
+
+pub use signature::{Arg, ArgType, LaunchHints, LayoutOf, Signature};

@@ -1,0 +1,336 @@
+//! What a kernel's Rust function says about itself, as the attribute leaves it in the code object.
+//!
+//! `#[amdgpu_kernel]` puts one record for each instance into the section `.amdgpu.kernels`: numbers that only
+//! rustc can know (sizes of argument types, evaluated constants), the source file, and JSON text for the rest.
+//! Little-endian throughout; the layout is `amdgpu_device::record::Record`.
+
+use serde::{Deserialize, Serialize};
+
+/// Name of the section that holds the records.
+pub const SECTION: &str = ".amdgpu.kernels";
+/// First word of each record: `AMDK`.
+pub const MAGIC: u32 = u32::from_le_bytes(*b"AMDK");
+/// Version of the record layout that this crate reads.
+pub const VERSION: u32 = 1;
+
+/// One kernel: a named instance of a Rust function.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Signature {
+    /// Name of the entry point, such as `affine_f32`.
+    pub name: String,
+    /// Doc comment of the Rust function, lines joined by `\n`; may be empty.
+    pub doc: String,
+    /// Source file, relative to the root of the workspace that it was compiled in.
+    #[serde(default)]
+    pub file: String,
+    /// Line of the Rust function in that file.
+    pub line: u32,
+    /// The arguments, in order.
+    pub args: Vec<Arg>,
+    /// Under which geometry the kernel is meant to be launched.
+    pub launch: LaunchHints,
+}
+
+/// One argument of a kernel.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Arg {
+    /// Name of the parameter.
+    pub name: String,
+    /// Its Rust type.
+    #[serde(rename = "type")]
+    pub ty: ArgType,
+    /// Its size in bytes, as rustc laid it out for the device.
+    #[serde(default)]
+    pub size: u32,
+    /// `#[nullable]`: the pointer may be null.
+    #[serde(default)]
+    pub nullable: bool,
+    /// `#[len(expr)]`: the buffer must hold at least so many elements. A Rust expression over the integer
+    /// parameters, meant to be evaluated in `i128`.
+    #[serde(default)]
+    pub len: Option<String>,
+    /// `#[layout(numel, num_dims, of(…))]`: this pointer is a strided layout in device memory.
+    #[serde(default)]
+    pub layout: Option<LayoutOf>,
+}
+
+/// What a `#[layout(numel, num_dims, of(a, b))]` pointer describes. It points to `num_dims` dimensions, then
+/// `num_dims` strides of `a`, then those of `b` (all `usize`, strides in elements), or is null if all are
+/// contiguous.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LayoutOf {
+    /// Name of the parameter that holds the number of elements.
+    pub numel: String,
+    /// Name of the parameter that holds the number of dimensions.
+    pub num_dims: String,
+    /// Names of the pointer parameters that it lays out, in the order of their strides.
+    pub of: Vec<String>,
+}
+
+/// Rust type of an argument. Names are as the device crate spells them: `usize`, `u8`, `f32`, `f16`, `bf16`,
+/// `f8e4m3`, `bool`, …
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ArgType {
+    /// Passed by value.
+    Scalar(String),
+    /// Address of device memory.
+    Pointer {
+        /// `*mut` (written or read and written), not `*const`.
+        mutable: bool,
+        /// Element type.
+        pointee: String,
+    },
+}
+
+/// Launch geometry that a kernel asks for. It is right under any other as well.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LaunchHints {
+    /// Lanes of one workgroup in x, y and z.
+    #[serde(default)]
+    pub workgroup: [u32; 3],
+    /// Upper bound of lanes in one workgroup; a larger launch is an error.
+    #[serde(default)]
+    pub max_workgroup_size: u32,
+    /// How many items (elements, mostly) one lane handles.
+    #[serde(default)]
+    pub items_per_lane: u32,
+    /// Workgroup memory (LDS) in bytes, sized at launch.
+    #[serde(default)]
+    pub lds_bytes: u32,
+    /// Number of items, a Rust expression over the integer parameters. The grid is then
+    /// `ceil(items / (workgroup.x × items_per_lane))` workgroups in x.
+    #[serde(default)]
+    pub items: Option<String>,
+    /// Workgroups in x, y and z, as expressions over the integer parameters. Excludes `items`.
+    #[serde(default)]
+    pub grid: Option<[String; 3]>,
+    /// Workgroup memory in bytes as an expression over the integer parameters, where it is no constant; then
+    /// `lds_bytes` is 0.
+    #[serde(default)]
+    pub lds: Option<String>,
+}
+
+impl Signature {
+    /// The argument of this name.
+    pub fn arg(&self, name: &str) -> Option<&Arg> {
+        self.args.iter().find(|a| a.name == name)
+    }
+
+    /// The layout argument that takes its number of elements or dimensions from the argument `name`.
+    pub fn layout_over(&self, name: &str) -> Option<(&Arg, &LayoutOf)> {
+        self.args
+            .iter()
+            .filter_map(|a| Some((a, a.layout.as_ref()?)))
+            .find(|(_, l)| l.numel == name || l.num_dims == name)
+    }
+}
+
+impl LaunchHints {
+    /// Lanes of one workgroup.
+    pub fn workgroup_size(&self) -> u32 {
+        self.workgroup.iter().product()
+    }
+
+    /// Items that one workgroup handles.
+    pub fn items_per_workgroup(&self) -> u32 {
+        self.workgroup_size() * self.items_per_lane
+    }
+}
+
+impl ArgType {
+    /// Whether it is an address.
+    pub fn is_pointer(&self) -> bool {
+        matches!(self, ArgType::Pointer { .. })
+    }
+
+    /// Name of the scalar type, or of what the pointer points to.
+    pub fn element(&self) -> &str {
+        match self {
+            ArgType::Scalar(name) => name,
+            ArgType::Pointer { pointee, .. } => pointee,
+        }
+    }
+}
+
+impl std::fmt::Display for ArgType {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            ArgType::Scalar(name) => f.write_str(name),
+            ArgType::Pointer { mutable: true, pointee } => write!(f, "*mut {pointee}"),
+            ArgType::Pointer { mutable: false, pointee } => write!(f, "*const {pointee}"),
+        }
+    }
+}
+
+/// Why a section of records cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// The code object has no such section.
+    #[error("the code object has no section `{SECTION}`: no function in it carries `#[amdgpu_kernel]`")]
+    Missing,
+    /// Bytes that are no record.
+    #[error("the section `{SECTION}` is damaged at byte {at} of {len}: {what}")]
+    Damaged {
+        /// Offset in the section.
+        at: usize,
+        /// Length of the section.
+        len: usize,
+        /// What is wrong there.
+        what: String,
+    },
+    /// A record of another version.
+    #[error(
+        "the section `{SECTION}` has records of version {found}, this amdgpu-build reads version {VERSION}: use \
+         amdgpu-device and amdgpu-build of the same release"
+    )]
+    Version {
+        /// Version found.
+        found: u32,
+    },
+}
+
+/// Reads all records of a section, sorted by kernel name.
+///
+/// # Errors
+/// If bytes are not what the attribute writes.
+pub fn parse_section(section: &[u8]) -> Result<Vec<Signature>, RecordError> {
+    let mut signatures = Vec::new();
+    let mut at = 0;
+    while at < section.len() {
+        let record = Record::at(section, at)?;
+        signatures.push(record.signature()?);
+        // The next record is aligned like this one.
+        at += record.words[2] as usize;
+    }
+    signatures.sort_by(|a: &Signature, b| a.name.cmp(&b.name));
+    Ok(signatures)
+}
+
+/// Number of words before the argument sizes.
+const HEADER: usize = 12;
+
+struct Record<'a> {
+    section: &'a [u8],
+    at: usize,
+    /// magic, version, bytes of the record, workgroup x, y, z, max workgroup size, items per lane, LDS bytes,
+    /// number of arguments, bytes of the file name, bytes of the text
+    words: [u32; HEADER],
+}
+
+impl<'a> Record<'a> {
+    fn at(section: &'a [u8], at: usize) -> Result<Self, RecordError> {
+        let mut record = Record { section, at, words: [0; HEADER] };
+        for i in 0..HEADER {
+            record.words[i] = record.word(4 * i)?;
+        }
+        if record.words[0] != MAGIC {
+            return Err(record.damaged(0, "a record must begin with `AMDK`"));
+        }
+        if record.words[1] != VERSION {
+            return Err(RecordError::Version { found: record.words[1] });
+        }
+        if (record.words[2] as usize) < 4 * HEADER || !record.words[2].is_multiple_of(4) {
+            return Err(record.damaged(8, "impossible length of a record"));
+        }
+        Ok(record)
+    }
+
+    fn signature(&self) -> Result<Signature, RecordError> {
+        let [.., args, file, text] = self.words.map(|w| w as usize);
+        let sizes = 4 * HEADER;
+        let file_at = sizes + 4 * args;
+        let file = self.text(file_at, file)?;
+        let json = self.text(file_at + file.len(), text)?;
+        let mut signature: Signature =
+            serde_json::from_str(json).map_err(|e| self.damaged(file_at + file.len(), &e.to_string()))?;
+        if signature.args.len() != args {
+            return Err(self.damaged(36, "number of arguments differs from the text"));
+        }
+        signature.file = file.to_owned();
+        for (i, arg) in signature.args.iter_mut().enumerate() {
+            arg.size = self.word(sizes + 4 * i)?;
+        }
+        let launch = &mut signature.launch;
+        [
+            launch.workgroup[0],
+            launch.workgroup[1],
+            launch.workgroup[2],
+            launch.max_workgroup_size,
+            launch.items_per_lane,
+            launch.lds_bytes,
+        ] = std::array::from_fn(|i| self.words[3 + i]);
+        Ok(signature)
+    }
+
+    fn bytes(&self, offset: usize, len: usize) -> Result<&'a [u8], RecordError> {
+        let start = self.at + offset;
+        self.section
+            .get(start..start + len)
+            .ok_or_else(|| self.damaged(offset, "the record ends after the section"))
+    }
+
+    fn word(&self, offset: usize) -> Result<u32, RecordError> {
+        let bytes = self.bytes(offset, 4)?;
+        Ok(u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
+    }
+
+    fn text(&self, offset: usize, len: usize) -> Result<&'a str, RecordError> {
+        std::str::from_utf8(self.bytes(offset, len)?).map_err(|e| self.damaged(offset, &e.to_string()))
+    }
+
+    fn damaged(&self, offset: usize, what: &str) -> RecordError {
+        RecordError::Damaged { at: self.at + offset, len: self.section.len(), what: what.to_owned() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(name: &str) -> Vec<u8> {
+        let json = format!(
+            r#"{{"name":"{name}","doc":"d","line":7,"args":[{{"name":"n","type":{{"Scalar":"usize"}}}},
+               {{"name":"out","type":{{"Pointer":{{"mutable":true,"pointee":"f32"}}}},"len":"n"}}],
+               "launch":{{"items":"n"}}}}"#
+        );
+        let file = "src/a.rs";
+        let length = (4 * (HEADER + 2) + file.len() + json.len()).next_multiple_of(4);
+        let words = [MAGIC, VERSION, length as u32, 256, 1, 1, 1024, 4, 0, 2, 8, json.len() as u32, 8, 8];
+        let mut bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
+        bytes.extend(file.bytes().chain(json.bytes()));
+        bytes.resize(length, 0);
+        bytes
+    }
+
+    #[test]
+    fn records_come_back_sorted_by_name() {
+        let section = [record("zeta"), record("a")].concat();
+        let signatures = parse_section(&section).unwrap();
+        let names: Vec<_> = signatures.iter().map(|s| s.name.as_str()).collect();
+        assert_eq!(names, ["a", "zeta"]);
+        let s = &signatures[0];
+        assert_eq!((s.file.as_str(), s.line), ("src/a.rs", 7));
+        assert_eq!(s.launch.workgroup, [256, 1, 1]);
+        assert_eq!(s.launch.items_per_workgroup(), 1024);
+        assert_eq!(s.args[1].ty.to_string(), "*mut f32");
+        assert_eq!(s.args[1].len.as_deref(), Some("n"));
+        assert_eq!(s.args.iter().map(|a| a.size).collect::<Vec<_>>(), [8, 8]);
+    }
+
+    #[test]
+    fn damage_is_reported_where_it_is() {
+        let good = record("a");
+        let err = |bytes: &[u8]| parse_section(bytes).unwrap_err().to_string();
+        let cut = err(&good[..good.len() - 4]);
+        assert!(cut.contains("ends after the section"), "{cut}");
+        let mut bad = good.clone();
+        bad[0] = 0;
+        assert!(err(&bad).contains("at byte 0"));
+        let mut old = good.clone();
+        old[4] = 9;
+        assert!(err(&old).contains("version 9"));
+        let mut zero = good;
+        zero[8..12].fill(0);
+        assert!(err(&zero).contains("impossible length"));
+    }
+}

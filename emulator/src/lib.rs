@@ -1,1 +1,9 @@
 //! Exact AMDGPU emulator.
+
+#[cfg(feature = "exec")]
+pub mod decode;
+mod gfx;
+#[cfg(feature = "exec")]
+pub mod inst;
+
+pub use gfx::{Gfx, UnknownGfx};

@@ -43,15 +43,8 @@ pub struct UnknownGfx(pub String);
 
 impl Gfx {
     /// Every target, oldest family first.
-    pub const ALL: [Gfx; 7] = [
-        Gfx::Gfx90a,
-        Gfx::Gfx942,
-        Gfx::Gfx1011,
-        Gfx::Gfx1030,
-        Gfx::Gfx1100,
-        Gfx::Gfx1151,
-        Gfx::Gfx1201,
-    ];
+    pub const ALL: [Gfx; 7] =
+        [Gfx::Gfx90a, Gfx::Gfx942, Gfx::Gfx1011, Gfx::Gfx1030, Gfx::Gfx1100, Gfx::Gfx1151, Gfx::Gfx1201];
 
     /// The target called `name` (`gfx1100`). Features after a colon (`gfx90a:xnack-`) are ignored: they do not
     /// change what an instruction computes.

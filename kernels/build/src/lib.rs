@@ -2,5 +2,6 @@
 //! generates typed launch wrappers.
 
 pub mod signature;
+pub mod wrappers;
 
 pub use signature::{Arg, ArgType, LaunchHints, LayoutOf, Signature};

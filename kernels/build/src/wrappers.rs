@@ -1,0 +1,319 @@
+//! Turns signatures into the Rust source that the host crate includes: one module for each family with its code
+//! objects, the table of its kernels and a typed launch wrapper for each.
+//!
+//! A wrapper is one call into `candle_amdgpu::generated`, which has all checks; what a kernel's arguments mean
+//! stands in the table. So a thousand wrappers compile in about the time of their type checks.
+
+use crate::signature::{Arg, ArgType, Signature};
+use std::fmt::Write;
+use std::path::PathBuf;
+
+/// What is generated for one family (one module of kernels).
+#[derive(Clone, Debug)]
+pub struct Family {
+    /// Name, a Rust identifier: `affine`.
+    pub name: String,
+    /// Its kernels, the same on every target, sorted by name.
+    pub kernels: Vec<Signature>,
+    /// Target (`gfx1100`) and absolute path of its code object.
+    pub objects: Vec<(String, PathBuf)>,
+}
+
+/// The source text for `families`, to be included in a module of its own.
+pub fn generate(families: &[Family]) -> String {
+    let mut out = String::from("// Made by amdgpu-build from the kernels' signatures.\n\n");
+    for family in families {
+        family_module(&mut out, family);
+    }
+    out.push_str("/// Every family of kernels that this build has.\n");
+    out.push_str("pub static MODULES: &[&::candle_amdgpu::Module] = &[");
+    for family in families {
+        write!(out, "&{}::MODULE, ", ident(&family.name)).expect(STRING);
+    }
+    out.push_str("];\n");
+    out
+}
+
+/// Writing to a `String` does not fail.
+const STRING: &str = "a String takes any text";
+
+fn family_module(out: &mut String, family: &Family) {
+    let Family { name, kernels, objects } = family;
+    let ident = ident(name);
+    write!(
+        out,
+        "/// Launch wrappers of the {} `{name}` kernels.\npub mod {ident} {{\n\
+         use ::candle_amdgpu::generated::*;\n\n\
+         /// The code objects and the table of this family.\n\
+         pub static MODULE: Module = Module::new({name:?}, &OBJECTS, &KERNELS);\n\n\
+         static OBJECTS: [Object; {}] = [\n",
+        kernels.len(),
+        objects.len(),
+    )
+    .expect(STRING);
+    for (gfx, path) in objects {
+        writeln!(out, "Object {{ gfx: {gfx:?}, bytes: include_bytes!({path:?}) }},").expect(STRING);
+    }
+    write!(out, "];\n\n/// What each kernel of this family takes, sorted by name.\n").expect(STRING);
+    writeln!(out, "pub static KERNELS: [Kernel; {}] = [", kernels.len()).expect(STRING);
+    for kernel in kernels {
+        table_entry(out, name, kernel);
+    }
+    out.push_str("];\n\n");
+    for (i, kernel) in kernels.iter().enumerate() {
+        wrapper(out, i, kernel);
+    }
+    out.push_str("}\n\n");
+}
+
+fn table_entry(out: &mut String, family: &str, kernel: &Signature) {
+    let Signature { name, doc, file, line, args, launch } = kernel;
+    writeln!(
+        out,
+        "Kernel {{ family: {family:?}, name: {name:?}, doc: {doc:?}, file: {file:?}, line: {line}, args: &["
+    )
+    .expect(STRING);
+    for arg in args {
+        let ty = match &arg.ty {
+            ArgType::Scalar(scalar) => format!("ArgType::Scalar({scalar:?})"),
+            ArgType::Pointer { mutable, pointee } => {
+                format!("ArgType::Pointer {{ mutable: {mutable}, pointee: {pointee:?} }}")
+            }
+        };
+        let layout = match &arg.layout {
+            None => "None".to_owned(),
+            Some(l) => format!(
+                "Some(LayoutOf {{ numel: {}, num_dims: {}, of: &{:?} }})",
+                position(kernel, &l.numel),
+                position(kernel, &l.num_dims),
+                l.of.iter().map(|name| position(kernel, name)).collect::<Vec<_>>(),
+            ),
+        };
+        writeln!(
+            out,
+            "Arg {{ name: {:?}, ty: {ty}, size: {}, nullable: {}, len: {}, layout: {layout} }},",
+            arg.name,
+            arg.size,
+            arg.nullable,
+            optional(kernel, arg.len.as_deref()),
+        )
+        .expect(STRING);
+    }
+    let grid = match &launch.grid {
+        None => "None".to_owned(),
+        Some(xyz) => format!("Some([{}])", xyz.each_ref().map(|e| function(kernel, e)).join(", ")),
+    };
+    writeln!(
+        out,
+        "], geometry: Geometry {{ workgroup: {:?}, max_workgroup_size: {}, items_per_lane: {}, lds_bytes: {}, \
+         items: {}, grid: {grid}, lds: {} }} }},",
+        launch.workgroup,
+        launch.max_workgroup_size,
+        launch.items_per_lane,
+        launch.lds_bytes,
+        optional(kernel, launch.items.as_deref()),
+        optional(kernel, launch.lds.as_deref()),
+    )
+    .expect(STRING);
+}
+
+/// `Some(function)` or `None`.
+fn optional(kernel: &Signature, expression: Option<&str>) -> String {
+    expression.map_or_else(|| "None".to_owned(), |e| format!("Some({})", function(kernel, e)))
+}
+
+/// A `Formula`: from the values of all arguments to that of `expression`, where only the integer parameters that
+/// it names are bound.
+fn function(kernel: &Signature, expression: &str) -> String {
+    let mut bindings = String::new();
+    for (i, arg) in kernel.args.iter().enumerate() {
+        if !arg.ty.is_pointer() && names(expression).any(|name| name == arg.name) {
+            write!(bindings, "let {} = v[{i}]; ", ident(&arg.name)).expect(STRING);
+        }
+    }
+    format!("Formula {{ text: {expression:?}, eval: |v| {{ {bindings}Count::from({expression}) }} }}")
+}
+
+/// The identifiers in an expression.
+fn names(expression: &str) -> impl Iterator<Item = &str> {
+    expression.split(|c: char| !(c.is_alphanumeric() || c == '_'))
+}
+
+/// Position of the argument `name`, which the attribute has checked to exist.
+fn position(kernel: &Signature, name: &str) -> usize {
+    kernel
+        .args
+        .iter()
+        .position(|arg| arg.name == name)
+        .unwrap_or_else(|| panic!("kernel `{}` has no argument `{name}`", kernel.name))
+}
+
+fn wrapper(out: &mut String, index: usize, kernel: &Signature) {
+    let mut params = String::new();
+    let mut slots = String::new();
+    let mut layouts = String::new();
+    let mut notes = String::new();
+    for arg in &kernel.args {
+        let name = ident(&arg.name);
+        if let Some(layout) = &arg.layout {
+            let param = layout_param(kernel, arg);
+            if let [_] = layout.of.as_slice() {
+                write!(params, ", {param}: &Layout").expect(STRING);
+                write!(layouts, "&[{param}], ").expect(STRING);
+            } else {
+                write!(params, ", {param}: [&Layout; {}]", layout.of.len()).expect(STRING);
+                write!(layouts, "&{param}, ").expect(STRING);
+            }
+            writeln!(notes, "- `{param}`: shape and strides of {}", list(&layout.of)).expect(STRING);
+        }
+        let filled_in = arg.layout.is_some() || kernel.layout_over(&arg.name).is_some();
+        if filled_in {
+            slots.push_str("Slot::FILLED_IN, ");
+            continue;
+        }
+        let element = arg.ty.element();
+        let ty = match (&arg.ty, arg.nullable) {
+            (ArgType::Scalar(_), _) => element.to_owned(),
+            (ArgType::Pointer { mutable: false, .. }, false) => format!("&impl DeviceRead<{element}>"),
+            (ArgType::Pointer { mutable: false, .. }, true) => format!("impl ReadOrNull<{element}>"),
+            (ArgType::Pointer { mutable: true, .. }, false) => format!("&mut impl DeviceWrite<{element}>"),
+            (ArgType::Pointer { mutable: true, .. }, true) => format!("impl WriteOrNull<{element}>"),
+        };
+        write!(params, ", {name}: {ty}").expect(STRING);
+        match (&arg.ty, arg.nullable) {
+            (ArgType::Scalar(_), _) => write!(slots, "Slot::value({name}), "),
+            (ArgType::Pointer { mutable: false, .. }, false) => write!(slots, "Slot::read({name}), "),
+            (ArgType::Pointer { mutable: true, .. }, false) => write!(slots, "Slot::write({name}), "),
+            (_, true) => write!(slots, "{name}.slot(), "),
+        }
+        .expect(STRING);
+        if let Some(len) = &arg.len {
+            writeln!(notes, "- `{}`: at least `{len}` elements", arg.name).expect(STRING);
+        }
+        if arg.nullable {
+            writeln!(notes, "- `{}`: may be [`Null`](::candle_amdgpu::Null)", arg.name).expect(STRING);
+        }
+    }
+    let doc = format!(
+        "{}\n\n{notes}\n# Errors\nBefore anything is launched: a buffer shorter than it must be, a geometry that the \
+         device cannot do, a target without code object. Afterwards: what the launch reports.",
+        kernel.doc
+    );
+    writeln!(
+        out,
+        "#[doc = {:?}]\n#[allow(clippy::too_many_arguments)]\n\
+         pub fn {}(stream: &impl AsStream, config: LaunchConfig{params}) -> Result<()> {{\n\
+         launch(&MODULE, &KERNELS[{index}], stream, config, &[{layouts}], &mut [{slots}])\n}}\n",
+        doc.trim_start(),
+        ident(&kernel.name),
+    )
+    .expect(STRING);
+}
+
+/// The parameter that stands for a layout's three arguments: `layout`, or with the name of the pointer in front
+/// where the kernel has several.
+fn layout_param(kernel: &Signature, arg: &Arg) -> String {
+    match kernel.args.iter().filter(|a| a.layout.is_some()).count() {
+        1 => "layout".to_owned(),
+        _ => format!("{}_layout", arg.name),
+    }
+}
+
+/// `` `a`, `b` ``
+fn list(names: &[String]) -> String {
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}
+
+/// `name`, raw where it is a keyword of Rust.
+fn ident(name: &str) -> String {
+    const KEYWORDS: [&str; 13] =
+        ["as", "box", "dyn", "final", "fn", "gen", "in", "loop", "match", "mod", "move", "ref", "type"];
+    if KEYWORDS.contains(&name) { format!("r#{name}") } else { name.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::signature::{LaunchHints, LayoutOf};
+
+    fn arg(name: &str, ty: ArgType) -> Arg {
+        Arg { name: name.into(), ty, size: 8, nullable: false, len: None, layout: None }
+    }
+
+    fn scalar(name: &str, ty: &str) -> Arg {
+        arg(name, ArgType::Scalar(ty.into()))
+    }
+
+    fn pointer(name: &str, mutable: bool, pointee: &str) -> Arg {
+        arg(name, ArgType::Pointer { mutable, pointee: pointee.into() })
+    }
+
+    fn affine() -> Signature {
+        let layout = LayoutOf { numel: "numel".into(), num_dims: "num_dims".into(), of: vec!["inp".into()] };
+        Signature {
+            name: "affine_f32".into(),
+            doc: " y = a x + b".into(),
+            file: "src/affine.rs".into(),
+            line: 3,
+            args: vec![
+                scalar("numel", "usize"),
+                scalar("num_dims", "usize"),
+                Arg { layout: Some(layout), ..pointer("info", false, "usize") },
+                Arg { nullable: true, ..pointer("inp", false, "f32") },
+                Arg { len: Some("numel".into()), ..pointer("out", true, "f32") },
+                scalar("mul", "f32"),
+            ],
+            launch: LaunchHints {
+                workgroup: [256, 1, 1],
+                max_workgroup_size: 1024,
+                items_per_lane: 4,
+                lds_bytes: 0,
+                items: Some("numel".into()),
+                grid: None,
+                lds: None,
+            },
+        }
+    }
+
+    #[test]
+    fn layout_arguments_collapse_into_one_parameter() {
+        let mut out = String::new();
+        wrapper(&mut out, 0, &affine());
+        assert!(
+            out.contains(
+                "pub fn affine_f32(stream: &impl AsStream, config: LaunchConfig, layout: &Layout, \
+                 inp: impl ReadOrNull<f32>, out: &mut impl DeviceWrite<f32>, mul: f32) -> Result<()>"
+            ),
+            "{out}"
+        );
+        assert!(
+            out.contains(
+                "&[&[layout], ], &mut [Slot::FILLED_IN, Slot::FILLED_IN, Slot::FILLED_IN, inp.slot(), \
+                 Slot::write(out), Slot::value(mul), ]"
+            ),
+            "{out}"
+        );
+    }
+
+    #[test]
+    fn expressions_bind_the_parameters_they_name() {
+        let f = function(&affine(), "numel * 2");
+        assert_eq!(
+            f,
+            "Formula { text: \"numel * 2\", eval: |v| { let numel = v[0]; Count::from(numel * 2) } }"
+        );
+    }
+
+    #[test]
+    fn a_family_has_objects_table_and_list() {
+        let family = Family {
+            name: "affine".into(),
+            kernels: vec![affine()],
+            objects: vec![("gfx1100".into(), "/out/affine.gfx1100".into())],
+        };
+        let out = generate(&[family]);
+        assert!(out.contains("Object { gfx: \"gfx1100\", bytes: include_bytes!(\"/out/affine.gfx1100\") }"));
+        assert!(out.contains("LayoutOf { numel: 0, num_dims: 1, of: &[3] }"));
+        assert!(out.contains("&[&affine::MODULE, ]"));
+    }
+}

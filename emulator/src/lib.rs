@@ -7,9 +7,29 @@
 pub mod code_object;
 #[cfg(feature = "exec")]
 pub mod decode;
+#[cfg(feature = "exec")]
+mod exec;
+#[cfg(feature = "exec")]
+pub mod fault;
 pub mod gfx;
 #[cfg(feature = "exec")]
 pub mod inst;
+#[cfg(feature = "exec")]
+pub mod machine;
+#[cfg(feature = "exec")]
+pub mod memory;
+#[cfg(feature = "exec")]
+pub mod report;
 
 pub use code_object::{ArgKind, CodeObject, HiddenArg, KernelArg, KernelInfo, ObjectError};
+#[cfg(feature = "exec")]
+pub use exec::op::Unit;
+#[cfg(feature = "exec")]
+pub use fault::{Fault, FaultReport};
 pub use gfx::{Generation, Gfx, UnknownGfx};
+#[cfg(feature = "exec")]
+pub use machine::{Kernel, Launch, LaunchOptions, LoadError, LoadedModule, Machine, MachineOptions};
+#[cfg(feature = "exec")]
+pub use memory::{Allocation, MemoryError};
+#[cfg(feature = "exec")]
+pub use report::Report;

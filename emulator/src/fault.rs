@@ -1,0 +1,325 @@
+//! Everything that can go wrong in a launch.
+
+use std::fmt;
+
+use crate::gfx::Gfx;
+
+/// What went wrong, with the facts. [`FaultReport`] says where.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Fault {
+    /// The launch geometry has a zero or is too large.
+    #[error(
+        "a grid of {grid:?} workgroups of {block:?} work-items: every size must be 1 or more, and a grid below 2^32 work-items along each axis"
+    )]
+    Geometry {
+        /// Workgroups.
+        grid: [u32; 3],
+        /// Work-items of a workgroup.
+        block: [u32; 3],
+    },
+    /// The workgroup is larger than the kernel was compiled for.
+    #[error("workgroups of {size} work-items; the kernel was compiled for at most {limit}")]
+    WorkgroupSize {
+        /// Work-items asked for.
+        size: u64,
+        /// Work-items that the kernel's metadata allows.
+        limit: u32,
+    },
+    /// The workgroup needs more LDS than there is.
+    #[error("{bytes} bytes of LDS (fixed and launch-sized); a workgroup on this target has at most {limit}")]
+    LdsSize {
+        /// Bytes asked for.
+        bytes: u64,
+        /// Bytes that there are.
+        limit: u32,
+    },
+    /// The argument block is shorter than the kernel's explicit arguments.
+    #[error("{given} bytes of arguments; the kernel's explicit arguments take {needed}")]
+    Arguments {
+        /// Bytes given.
+        given: usize,
+        /// Bytes needed.
+        needed: u32,
+    },
+    /// The machine has no memory left for the launch.
+    #[error("no device memory for the launch's arguments and scratch: {0}")]
+    Memory(#[from] crate::memory::MemoryError),
+    /// An instruction that decodes, but that the emulator does not execute.
+    #[error("`{instruction}` is not implemented on {gfx}")]
+    Unsupported {
+        /// LLVM's text.
+        instruction: String,
+        /// The target.
+        gfx: Gfx,
+    },
+    /// Bytes that are no instruction.
+    #[error("{word:#010x} is no instruction of {gfx}")]
+    IllegalInstruction {
+        /// The dword at the program counter.
+        word: u32,
+        /// The target.
+        gfx: Gfx,
+    },
+    /// The program counter left the code object's machine code.
+    #[error("the program counter {pc:#x} is not the start of an instruction of the code object")]
+    IllegalPc {
+        /// The address.
+        pc: u64,
+    },
+    /// An access outside of every allocation.
+    #[error("{access} of {size} bytes at {address:#x} is out of bounds: {nearest}")]
+    OutOfBounds {
+        /// Read, write or atomic.
+        access: Access,
+        /// First byte.
+        address: u64,
+        /// Bytes.
+        size: u32,
+        /// The allocation next to it.
+        nearest: Nearest,
+    },
+    /// An access to memory that was freed.
+    #[error("{access} of {size} bytes at {address:#x} after it was freed: {nearest}")]
+    UseAfterFree {
+        /// Read, write or atomic.
+        access: Access,
+        /// First byte.
+        address: u64,
+        /// Bytes.
+        size: u32,
+        /// The freed allocation.
+        nearest: Nearest,
+    },
+    /// An LDS access beyond what the workgroup has.
+    #[error("{access} of {size} bytes at LDS offset {offset:#x}; the workgroup has {limit} bytes of LDS")]
+    LdsOutOfBounds {
+        /// Read, write or atomic.
+        access: Access,
+        /// First byte.
+        offset: u64,
+        /// Bytes.
+        size: u32,
+        /// Bytes of LDS.
+        limit: u32,
+    },
+    /// A scratch access beyond what a work-item has.
+    #[error(
+        "{access} of {size} bytes at scratch offset {offset:#x}; a work-item has {limit} bytes of scratch"
+    )]
+    ScratchOutOfBounds {
+        /// Read or write.
+        access: Access,
+        /// First byte.
+        offset: i64,
+        /// Bytes.
+        size: u32,
+        /// Bytes of scratch.
+        limit: u32,
+    },
+    /// An access that needs a larger alignment.
+    #[error("{access} of {size} bytes at {address:#x} in {space}, which must be aligned to {alignment}")]
+    Misaligned {
+        /// Read, write or atomic.
+        access: Access,
+        /// Global memory, LDS or scratch.
+        space: Space,
+        /// First byte.
+        address: u64,
+        /// Bytes.
+        size: u32,
+        /// Needed alignment.
+        alignment: u32,
+    },
+    /// A wave executed more instructions than the launch allows.
+    #[error("a wave executed {budget} instructions and did not end: an endless loop, or raise the budget")]
+    Budget {
+        /// Instructions that a wave may execute.
+        budget: u64,
+    },
+    /// `s_trap`: what the compiler makes of `abort`, a panic or `__builtin_trap`.
+    #[error("trap {id}{}", if *id == 2 { ": the kernel aborted (a panic or llvm.trap)" } else { "" })]
+    Trap {
+        /// The trap's number.
+        id: u8,
+    },
+    /// Some waves wait at a barrier that others will never reach.
+    #[error("{waiting} of {waves} waves wait at a barrier that wave {ended} ended without reaching")]
+    BarrierDivergence {
+        /// Waves that wait.
+        waiting: u32,
+        /// Waves of the workgroup.
+        waves: u32,
+        /// A wave that ended.
+        ended: u32,
+    },
+}
+
+/// What an instruction does to memory.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum Access {
+    Read,
+    Write,
+    Atomic,
+}
+
+impl fmt::Display for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Access::Read => "read",
+            Access::Write => "write",
+            Access::Atomic => "atomic access",
+        })
+    }
+}
+
+/// Kinds of memory.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum Space {
+    Global,
+    Lds,
+    Scratch,
+}
+
+impl fmt::Display for Space {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Space::Global => "global memory",
+            Space::Lds => "LDS",
+            Space::Scratch => "scratch",
+        })
+    }
+}
+
+/// An address, seen from the allocation that is closest to it.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Nearest {
+    /// The allocation; `None` if there is none at all.
+    pub allocation: Option<crate::memory::Allocation>,
+    /// The address, relative to the allocation's start.
+    pub offset: i64,
+}
+
+impl fmt::Display for Nearest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(allocation) = &self.allocation else { return f.write_str("nothing is allocated") };
+        let size = allocation.size as i64;
+        match self.offset {
+            offset if offset < 0 => write!(f, "{} bytes before", -offset)?,
+            offset if offset < size => write!(f, "{offset} bytes into")?,
+            offset => write!(f, "{} bytes past the end of", offset - size)?,
+        }
+        write!(f, " {allocation}")
+    }
+}
+
+/// Where a fault happened.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Site {
+    /// Position in the grid, in workgroups.
+    pub workgroup: [u32; 3],
+    /// Wave within the workgroup.
+    pub wave: u32,
+    /// Lane within the wave, if the fault is one lane's.
+    pub lane: Option<u32>,
+    /// The work-item's id within the workgroup, if the fault is one lane's.
+    pub work_item: Option<[u32; 3]>,
+    /// Address of the instruction, relative to the code object's load address.
+    pub pc: u64,
+    /// LLVM's text of the instruction.
+    pub instruction: String,
+    /// Source position, innermost inlined function first; empty without debug information.
+    pub source: Vec<SourceLine>,
+}
+
+/// A position in the kernel's source.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SourceLine {
+    /// Function, demangled where the name is mangled.
+    pub function: Option<String>,
+    /// File as the compiler was given it.
+    pub file: String,
+    /// Line, from 1.
+    pub line: u32,
+    /// Column, from 1; 0 if unknown.
+    pub column: u32,
+}
+
+impl fmt::Display for SourceLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file, self.line)?;
+        if self.column != 0 {
+            write!(f, ":{}", self.column)?;
+        }
+        if let Some(function) = &self.function {
+            write!(f, " in {function}")?;
+        }
+        Ok(())
+    }
+}
+
+/// The error of a launch: the fault, the kernel and, once it runs, where.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FaultReport {
+    inner: Box<Inner>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Inner {
+    fault: Fault,
+    kernel: String,
+    gfx: Gfx,
+    site: Option<Site>,
+}
+
+impl FaultReport {
+    pub(crate) fn new(fault: Fault, kernel: &str, gfx: Gfx, site: Option<Site>) -> FaultReport {
+        FaultReport { inner: Box::new(Inner { fault, kernel: kernel.to_owned(), gfx, site }) }
+    }
+
+    /// What went wrong.
+    pub fn fault(&self) -> &Fault {
+        &self.inner.fault
+    }
+
+    /// The kernel's name.
+    pub fn kernel(&self) -> &str {
+        &self.inner.kernel
+    }
+
+    /// The target.
+    pub fn gfx(&self) -> Gfx {
+        self.inner.gfx
+    }
+
+    /// Where; `None` if the launch was refused before anything ran.
+    pub fn site(&self) -> Option<&Site> {
+        self.inner.site.as_ref()
+    }
+}
+
+impl std::error::Error for FaultReport {}
+
+impl fmt::Display for FaultReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Inner { fault, kernel, gfx, site } = &*self.inner;
+        write!(f, "{fault}\n  kernel {kernel} on {gfx}")?;
+        let Some(site) = site else { return Ok(()) };
+        let [x, y, z] = site.workgroup;
+        write!(f, ", workgroup ({x}, {y}, {z}), wave {}", site.wave)?;
+        if let Some(lane) = site.lane {
+            write!(f, ", lane {lane}")?;
+        }
+        if let Some([x, y, z]) = site.work_item {
+            write!(f, " (work-item ({x}, {y}, {z}))")?;
+        }
+        write!(f, "\n  at {:#x}: {}", site.pc, site.instruction)?;
+        for line in &site.source {
+            write!(f, "\n     {line}")?;
+        }
+        Ok(())
+    }
+}

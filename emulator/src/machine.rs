@@ -1,0 +1,196 @@
+//! One emulated GPU.
+
+use std::sync::Arc;
+
+use crate::code_object::{CodeObject, KernelInfo, ObjectError};
+use crate::exec::Code;
+use crate::fault::FaultReport;
+use crate::gfx::Gfx;
+use crate::memory::{Allocation, Memory, MemoryError};
+use crate::report::Report;
+
+/// What a machine is made with.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct MachineOptions {
+    /// Bytes of device memory. They are reserved, and taken from the host as they are touched.
+    pub memory_bytes: u64,
+}
+
+impl Default for MachineOptions {
+    fn default() -> Self {
+        MachineOptions { memory_bytes: 16 << 30 }
+    }
+}
+
+/// One emulated GPU with its memory. All methods take `&self`, from any thread.
+pub struct Machine {
+    gfx: Gfx,
+    memory: Memory,
+}
+
+/// Why a code object could not be loaded.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoadError {
+    /// It is for another target.
+    #[error("the code object is for {code_object}, the machine is {machine}")]
+    WrongTarget {
+        /// The code object's target.
+        code_object: Gfx,
+        /// The machine's target.
+        machine: Gfx,
+    },
+    /// The bytes are no code object.
+    #[error(transparent)]
+    Object(#[from] ObjectError),
+    /// There is no memory for it.
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
+}
+
+/// A code object that a machine has loaded. Cheap to clone.
+#[derive(Clone)]
+pub struct LoadedModule {
+    inner: Arc<Module>,
+}
+
+struct Module {
+    object: CodeObject,
+    base: u64,
+    code: Code,
+}
+
+/// A kernel of a loaded code object. Cheap to clone.
+#[derive(Clone)]
+pub struct Kernel {
+    module: LoadedModule,
+    index: usize,
+}
+
+/// A launch: geometry and arguments.
+#[derive(Clone, Debug)]
+pub struct Launch<'a> {
+    /// Workgroups along each axis.
+    pub grid: [u32; 3],
+    /// Work-items of a workgroup along each axis.
+    pub block: [u32; 3],
+    /// Bytes of launch-sized LDS, on top of the kernel's own.
+    pub dynamic_lds: u32,
+    /// The explicit arguments, laid out as [`KernelInfo::args`] says. Bytes beyond them are ignored.
+    pub kernarg: &'a [u8],
+    /// How to run it.
+    pub options: LaunchOptions,
+}
+
+/// How a launch runs.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct LaunchOptions {
+    /// Look for bugs that do no visible harm: uninitialised reads, races, missing waits.
+    pub check: bool,
+    /// Count what [`Report`] has beyond the totals.
+    pub profile: bool,
+    /// Threads; 0 for one per core.
+    pub threads: usize,
+    /// Run workgroups and waves in an order drawn from this seed, rather than in ascending order.
+    pub shuffle: Option<u64>,
+    /// Perturb results that the ISA leaves open (`v_exp_f32`, `v_rcp_f32`, …) within their stated error.
+    pub perturb: Option<u64>,
+    /// Instructions that one wave may execute.
+    pub instruction_budget: u64,
+}
+
+impl Default for LaunchOptions {
+    fn default() -> Self {
+        LaunchOptions {
+            check: false,
+            profile: false,
+            threads: 0,
+            shuffle: None,
+            perturb: None,
+            instruction_budget: 1 << 32,
+        }
+    }
+}
+
+impl Machine {
+    /// A machine for `gfx`.
+    ///
+    /// # Errors
+    /// [`MemoryError::Reserve`] if the host cannot reserve the address range.
+    pub fn new(gfx: Gfx, options: MachineOptions) -> Result<Machine, MemoryError> {
+        Ok(Machine { gfx, memory: Memory::new(options.memory_bytes)? })
+    }
+
+    /// The target.
+    pub fn gfx(&self) -> Gfx {
+        self.gfx
+    }
+
+    /// Allocates device memory, aligned to 4096; it reads as zero. The address is also a host address.
+    ///
+    /// # Errors
+    /// [`MemoryError::OutOfMemory`].
+    pub fn alloc(&self, bytes: u64) -> Result<u64, MemoryError> {
+        self.memory.alloc(bytes, None)
+    }
+
+    /// As [`Machine::alloc`], with a text that reports show beside the allocation.
+    ///
+    /// # Errors
+    /// [`MemoryError::OutOfMemory`].
+    pub fn alloc_labelled(&self, bytes: u64, label: &str) -> Result<u64, MemoryError> {
+        self.memory.alloc(bytes, Some(label.into()))
+    }
+
+    /// Frees what [`Machine::alloc`] gave.
+    ///
+    /// # Errors
+    /// [`MemoryError::NotAllocated`] if `address` is not the start of an allocation.
+    pub fn free(&self, address: u64) -> Result<(), MemoryError> {
+        self.memory.free(address)
+    }
+
+    /// Copies device memory to `into`.
+    ///
+    /// # Errors
+    /// [`MemoryError::OutOfBounds`] if the range does not lie within one allocation.
+    pub fn read(&self, address: u64, into: &mut [u8]) -> Result<(), MemoryError> {
+        self.memory.read(address, into)
+    }
+
+    /// Copies `from` to device memory.
+    ///
+    /// # Errors
+    /// [`MemoryError::OutOfBounds`] if the range does not lie within one allocation.
+    pub fn write(&self, address: u64, from: &[u8]) -> Result<(), MemoryError> {
+        self.memory.write(address, from)
+    }
+
+    /// Sets `size` bytes of device memory to `byte`.
+    ///
+    /// # Errors
+    /// [`MemoryError::OutOfBounds`] if the range does not lie within one allocation.
+    pub fn fill(&self, address: u64, byte: u8, size: u64) -> Result<(), MemoryError> {
+        self.memory.fill(address, byte, size)
+    }
+
+    /// Copies within device memory; the ranges may overlap.
+    ///
+    /// # Errors
+    /// [`MemoryError::OutOfBounds`] if one of the ranges does not lie within one allocation.
+    pub fn copy(&self, into: u64, from: u64, size: u64) -> Result<(), MemoryError> {
+        self.memory.copy(into, from, size)
+    }
+
+    /// The allocation that `address` lies in.
+    pub fn allocation(&self, address: u64) -> Option<Allocation> {
+        self.memory.allocation(address)
+    }
+
+    /// Free and total bytes of device memory.
+    pub fn memory_info(&self) -> (u64, u64) {
+        self.memory.info()
+    }
+}

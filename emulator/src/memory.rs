@@ -1,0 +1,423 @@
+//! Device memory.
+//!
+//! A machine's memory is one reserved range of host addresses, so that a device address is the host address and
+//! memory that host and device share needs no copying. Allocations lie apart, each behind a gap that belongs to
+//! nobody, and an address is not used again soon after it is freed: a stray access finds no other allocation.
+//! Every access of a kernel is checked against the allocations before it touches anything; the range itself is
+//! always mapped, so that even a racing `free` cannot make an access crash.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Alignment of every allocation, and the least distance between two.
+const GRANULE: u64 = 4096;
+/// Where the first machine's memory is reserved, and how far the next one's is from it. The addresses are fixed
+/// so that a report does not change from run to run.
+const FIRST_BASE: u64 = 0x2000_0000_0000;
+const BASE_STRIDE: u64 = 0x0100_0000_0000;
+/// Machines whose addresses are fixed; further ones are put anywhere.
+const FIXED_SLOTS: u64 = 24;
+/// Freed allocations that a use-after-free report still knows.
+const REMEMBERED: usize = 256;
+
+/// Why a memory operation failed.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MemoryError {
+    /// The host has no address space or memory left.
+    #[error("cannot reserve {bytes} bytes of address space for device memory: {cause}")]
+    Reserve {
+        /// Bytes asked for.
+        bytes: u64,
+        /// The operating system's words.
+        cause: String,
+    },
+    /// The device's memory is used up.
+    #[error("out of device memory: {bytes} bytes asked for, {free} of {total} are free")]
+    OutOfMemory {
+        /// Bytes asked for.
+        bytes: u64,
+        /// Bytes free.
+        free: u64,
+        /// Bytes that the device has.
+        total: u64,
+    },
+    /// Not the start of an allocation.
+    #[error("{address:#x} is not the start of an allocation")]
+    NotAllocated {
+        /// The address.
+        address: u64,
+    },
+    /// A range that does not lie within one allocation.
+    #[error("{size} bytes at {address:#x} do not lie within one allocation")]
+    OutOfBounds {
+        /// First byte.
+        address: u64,
+        /// Bytes.
+        size: u64,
+    },
+}
+
+/// One allocation of device memory.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Allocation {
+    /// Address of the first byte.
+    pub base: u64,
+    /// Bytes.
+    pub size: u64,
+    /// Number of the allocation, counted from 1 in the order of allocation.
+    pub id: u64,
+    /// What it is or who made it, as given to [`Machine::alloc_labelled`](crate::Machine::alloc_labelled).
+    pub label: Option<Arc<str>>,
+}
+
+impl Allocation {
+    /// Address behind the last byte.
+    pub fn end(&self) -> u64 {
+        self.base + self.size
+    }
+}
+
+impl fmt::Display for Allocation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "allocation {} ({} bytes at {:#x}", self.id, self.size, self.base)?;
+        if let Some(label) = &self.label {
+            write!(f, ", {label}")?;
+        }
+        f.write_str(")")
+    }
+}
+
+/// The allocations at one moment, by address.
+pub(crate) type View = Arc<Vec<Allocation>>;
+
+/// A machine's memory.
+pub(crate) struct Memory {
+    region: Region,
+    total: u64,
+    state: Mutex<State>,
+}
+
+struct State {
+    live: View,
+    freed: VecDeque<Allocation>,
+    used: u64,
+    /// Where the search for a free range starts: behind the last allocation made.
+    cursor: u64,
+    next_id: u64,
+}
+
+impl Memory {
+    pub fn new(total: u64) -> Result<Memory, MemoryError> {
+        // Four times the memory: room for gaps, and so that freed addresses rest.
+        let region = Region::reserve(total.saturating_mul(4).clamp(1 << 30, BASE_STRIDE))?;
+        let cursor = region.base + GRANULE;
+        let state = State { live: Arc::default(), freed: VecDeque::new(), used: 0, cursor, next_id: 1 };
+        Ok(Memory { region, total, state: Mutex::new(state) })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn alloc(&self, bytes: u64, label: Option<Arc<str>>) -> Result<u64, MemoryError> {
+        let mut state = self.state();
+        let error = MemoryError::OutOfMemory { bytes, free: self.total - state.used, total: self.total };
+        if bytes > self.total - state.used {
+            return Err(error);
+        }
+        let span = bytes.max(1).next_multiple_of(GRANULE) + GRANULE;
+        let end = self.region.base + self.region.size;
+        let start = self.region.base + GRANULE;
+        let base = gap(&state.live, state.cursor, end, span)
+            .or_else(|| gap(&state.live, start, end, span))
+            .ok_or(error)?;
+        state.cursor = base + span;
+        state.used += bytes;
+        let id = state.next_id;
+        state.next_id += 1;
+        let at = state.live.partition_point(|other| other.base < base);
+        Arc::make_mut(&mut state.live).insert(at, Allocation { base, size: bytes, id, label });
+        Ok(base)
+    }
+
+    pub fn free(&self, address: u64) -> Result<(), MemoryError> {
+        let mut state = self.state();
+        let at = state
+            .live
+            .binary_search_by_key(&address, |allocation| allocation.base)
+            .map_err(|_| MemoryError::NotAllocated { address })?;
+        let allocation = Arc::make_mut(&mut state.live).remove(at);
+        state.used -= allocation.size;
+        self.region.discard(allocation.base, allocation.size);
+        if state.freed.len() == REMEMBERED {
+            state.freed.pop_front();
+        }
+        state.freed.push_back(allocation);
+        Ok(())
+    }
+
+    /// The allocations as they are now.
+    pub fn view(&self) -> View {
+        self.state().live.clone()
+    }
+
+    /// The allocation that `address` lies in.
+    pub fn allocation(&self, address: u64) -> Option<Allocation> {
+        find(&self.state().live, address).cloned()
+    }
+
+    /// The most recently freed allocation that `address` lay in, if it is remembered.
+    pub fn freed(&self, address: u64) -> Option<Allocation> {
+        let state = self.state();
+        state.freed.iter().rev().find(|a| a.base <= address && address < a.end()).cloned()
+    }
+
+    /// Free and total bytes.
+    pub fn info(&self) -> (u64, u64) {
+        (self.total - self.state().used, self.total)
+    }
+
+    fn check(&self, address: u64, size: u64) -> Result<*mut u8, MemoryError> {
+        let state = self.state();
+        let inside = |a: &Allocation| address.checked_add(size).is_some_and(|end| end <= a.end());
+        // A range of no bytes may also start at an allocation's end.
+        match find(&state.live, address).or_else(|| find(&state.live, address.wrapping_sub(1))) {
+            Some(allocation) if inside(allocation) => Ok(pointer(address)),
+            _ => Err(MemoryError::OutOfBounds { address, size }),
+        }
+    }
+
+    pub fn read(&self, address: u64, into: &mut [u8]) -> Result<(), MemoryError> {
+        if into.is_empty() {
+            return Ok(());
+        }
+        let from = self.check(address, into.len() as u64)?;
+        // SAFETY: the range lies within an allocation, hence within the region, which is mapped readable as
+        // long as `self` lives; `into` is the caller's own memory, or lies in the region, where copying
+        // overlapping bytes with `copy` is defined.
+        unsafe { std::ptr::copy(from, into.as_mut_ptr(), into.len()) };
+        Ok(())
+    }
+
+    pub fn write(&self, address: u64, from: &[u8]) -> Result<(), MemoryError> {
+        if from.is_empty() {
+            return Ok(());
+        }
+        let into = self.check(address, from.len() as u64)?;
+        // SAFETY: as in `read`; the region is mapped writable.
+        unsafe { std::ptr::copy(from.as_ptr(), into, from.len()) };
+        Ok(())
+    }
+
+    pub fn fill(&self, address: u64, byte: u8, size: u64) -> Result<(), MemoryError> {
+        if size == 0 {
+            return Ok(());
+        }
+        let into = self.check(address, size)?;
+        // SAFETY: as in `write`.
+        unsafe { std::ptr::write_bytes(into, byte, size as usize) };
+        Ok(())
+    }
+
+    pub fn copy(&self, into: u64, from: u64, size: u64) -> Result<(), MemoryError> {
+        if size == 0 {
+            return Ok(());
+        }
+        let (from, into) = (self.check(from, size)?, self.check(into, size)?);
+        // SAFETY: both ranges lie within allocations; they may overlap.
+        unsafe { std::ptr::copy(from, into, size as usize) };
+        Ok(())
+    }
+}
+
+/// The pointer for a device address.
+#[inline(always)]
+pub(crate) fn pointer(address: u64) -> *mut u8 {
+    std::ptr::with_exposed_provenance_mut(address as usize)
+}
+
+/// The allocation of `live` that `address` lies in.
+pub(crate) fn find(live: &[Allocation], address: u64) -> Option<&Allocation> {
+    let at = live.partition_point(|allocation| allocation.base <= address);
+    live[..at].last().filter(|allocation| address < allocation.end())
+}
+
+/// The allocation of `live` that is closest to `address`.
+pub(crate) fn nearest(live: &[Allocation], address: u64) -> Option<&Allocation> {
+    let at = live.partition_point(|allocation| allocation.base <= address);
+    let (before, after) = (live[..at].last(), live.get(at));
+    match (before, after) {
+        (Some(before), Some(after)) => {
+            let below = address.saturating_sub(before.end());
+            Some(if below <= after.base - address { before } else { after })
+        }
+        (before, after) => before.or(after),
+    }
+}
+
+/// The lowest address from `start` on with `span` bytes before the next allocation.
+fn gap(live: &[Allocation], start: u64, end: u64, span: u64) -> Option<u64> {
+    let first = live.partition_point(|allocation| allocation.base < start);
+    let mut base = match live[..first].last() {
+        Some(before) => start.max(before.end().next_multiple_of(GRANULE) + GRANULE),
+        None => start,
+    };
+    for next in &live[first..] {
+        if base.checked_add(span)? <= next.base {
+            return Some(base);
+        }
+        base = next.end().max(next.base + 1).next_multiple_of(GRANULE) + GRANULE;
+    }
+    (base.checked_add(span)? <= end).then_some(base)
+}
+
+/// A range of host addresses that is reserved, readable and writable; memory is taken when it is touched.
+struct Region {
+    base: u64,
+    size: u64,
+    slot: Option<u64>,
+}
+
+static SLOTS: Mutex<u64> = Mutex::new(0);
+
+fn slots() -> MutexGuard<'static, u64> {
+    SLOTS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Region {
+    fn reserve(size: u64) -> Result<Region, MemoryError> {
+        let mut taken = slots();
+        for slot in 0..FIXED_SLOTS {
+            if *taken >> slot & 1 == 0
+                && let Ok(base) = map(FIRST_BASE + slot * BASE_STRIDE, size)
+            {
+                if base == FIRST_BASE + slot * BASE_STRIDE {
+                    *taken |= 1 << slot;
+                    return Ok(Region { base, size, slot: Some(slot) });
+                }
+                // An older kernel took the address for a hint: something else is there.
+                unmap(base, size);
+            }
+        }
+        let cause = |error: std::io::Error| MemoryError::Reserve { bytes: size, cause: error.to_string() };
+        Ok(Region { base: map(0, size).map_err(cause)?, size, slot: None })
+    }
+
+    /// Gives the pages of a range back; they read as zero afterwards.
+    fn discard(&self, base: u64, size: u64) {
+        let size = size.next_multiple_of(GRANULE);
+        // SAFETY: the range lies in this region, page-aligned, and belongs to a freed allocation. Should the
+        // system refuse, the old bytes stay, which is harmless.
+        unsafe { libc::madvise(pointer(base).cast(), size as usize, libc::MADV_DONTNEED) };
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        let mut taken = slots();
+        unmap(self.base, self.size);
+        if let Some(slot) = self.slot {
+            *taken &= !(1 << slot);
+        }
+    }
+}
+
+fn map(address: u64, size: u64) -> std::io::Result<u64> {
+    let fixed = if address == 0 { 0 } else { libc::MAP_FIXED_NOREPLACE };
+    // SAFETY: a new anonymous mapping; MAP_FIXED_NOREPLACE never replaces one that is there.
+    let base = unsafe {
+        libc::mmap(
+            pointer(address).cast(),
+            size as usize,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | fixed,
+            -1,
+            0,
+        )
+    };
+    if base == libc::MAP_FAILED {
+        return Err(std::io::Error::last_os_error());
+    }
+    Ok(base.expose_provenance() as u64)
+}
+
+fn unmap(base: u64, size: u64) {
+    // SAFETY: the range is a mapping that `map` made and that nothing refers to any more.
+    unsafe { libc::munmap(pointer(base).cast(), size as usize) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn memory() -> Memory {
+        Memory::new(1 << 20).unwrap()
+    }
+
+    #[test]
+    fn allocations_lie_apart_and_read_as_zero() {
+        let memory = memory();
+        let (a, b) = (memory.alloc(1, None).unwrap(), memory.alloc(5000, None).unwrap());
+        assert!(b >= a + 1 + GRANULE, "{a:#x} {b:#x}");
+        let mut bytes = [1; 5000];
+        memory.read(b, &mut bytes).unwrap();
+        assert_eq!(bytes, [0; 5000]);
+    }
+
+    #[test]
+    fn ranges_are_checked_to_the_byte() {
+        let memory = memory();
+        let a = memory.alloc(10, None).unwrap();
+        assert_eq!(memory.write(a, &[1; 10]), Ok(()));
+        assert_eq!(memory.write(a, &[1; 11]), Err(MemoryError::OutOfBounds { address: a, size: 11 }));
+        assert_eq!(memory.read(a + 9, &mut [0]), Ok(()));
+        assert_eq!(memory.read(a + 10, &mut [0]), Err(MemoryError::OutOfBounds { address: a + 10, size: 1 }));
+        assert_eq!(memory.fill(u64::MAX, 0, 2), Err(MemoryError::OutOfBounds { address: u64::MAX, size: 2 }));
+    }
+
+    #[test]
+    fn freed_memory_is_gone_and_reads_as_zero_when_it_returns() {
+        let memory = memory();
+        let a = memory.alloc(4096, None).unwrap();
+        memory.fill(a, 7, 4096).unwrap();
+        memory.free(a).unwrap();
+        assert_eq!(memory.free(a), Err(MemoryError::NotAllocated { address: a }));
+        assert_eq!(memory.freed(a + 5).unwrap().base, a);
+        let span = memory.region.size / 2;
+        for _ in 0..span / 8192 {
+            let b = memory.alloc(4096, None).unwrap();
+            let mut byte = [1];
+            memory.read(b, &mut byte).unwrap();
+            assert_eq!(byte, [0]);
+            memory.fill(b, 7, 4096).unwrap();
+            memory.free(b).unwrap();
+        }
+    }
+
+    #[test]
+    fn used_up_memory_is_an_error_with_the_numbers() {
+        let memory = memory();
+        let a = memory.alloc(1 << 20, None).unwrap();
+        let error = MemoryError::OutOfMemory { bytes: 1, free: 0, total: 1 << 20 };
+        assert_eq!(memory.alloc(1, None), Err(error));
+        memory.free(a).unwrap();
+        assert_eq!(memory.info(), (1 << 20, 1 << 20));
+    }
+
+    #[test]
+    fn the_nearest_allocation_is_found_on_both_sides() {
+        let memory = memory();
+        let a = memory.alloc(10, None).unwrap();
+        let b = memory.alloc(10, None).unwrap();
+        let view = memory.view();
+        assert_eq!(nearest(&view, a + 11).unwrap().base, a);
+        assert_eq!(nearest(&view, b - 1).unwrap().base, b);
+        assert_eq!(nearest(&view, 0).unwrap().base, a);
+        assert_eq!(nearest(&view, u64::MAX).unwrap().base, b);
+        assert_eq!(find(&view, a + 9).unwrap().base, a);
+        assert!(find(&view, a + 10).is_none());
+    }
+}

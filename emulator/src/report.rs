@@ -1,0 +1,16 @@
+//! What a launch did.
+
+/// Counts of one launch. They depend on the kernel, its arguments and its input alone, not on the number of
+/// threads.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct Report {
+    /// Workgroups that ran.
+    pub workgroups: u64,
+    /// Waves that ran.
+    pub waves: u64,
+    /// Instructions that waves executed.
+    pub wave_instructions: u64,
+    /// Instructions times the work-items of the wave that executed them.
+    pub lane_instructions: u64,
+}

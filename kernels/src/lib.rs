@@ -1,2 +1,9 @@
-//! Candle GPU kernels.
+//! Candle's GPU kernels, by Candle's names and argument lists. Each feature is a family and becomes one code
+//! object for each GPU.
+
 #![no_std]
+
+#[cfg(feature = "affine")]
+pub mod affine;
+#[cfg(feature = "fill")]
+pub mod fill;

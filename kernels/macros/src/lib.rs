@@ -1,1 +1,64 @@
-//! The attribute `#[amdgpu_kernel]`.
+//! `#[amdgpu_kernel]`: makes named GPU kernels of one generic Rust function. Use it through `amdgpu_device`, which
+//! re-exports it and has what its output refers to.
+
+use proc_macro::TokenStream;
+
+mod attribute;
+mod expand;
+mod formula;
+mod function;
+mod instances;
+mod json;
+
+/// Makes a function a GPU kernel, or several: one for each combination of its generic parameters' instances.
+///
+/// ```ignore
+/// /// `out[i] = inp[i] · mul + add`
+/// #[amdgpu_kernel(
+///     name = "affine_{T}",
+///     T in [f32, f64, f8_e4m3: f8e4m3],
+///     launch(workgroup = 256, items_per_lane = 16 / size_of::<T>(), items = numel),
+/// )]
+/// pub unsafe fn affine<T: Scalar>(
+///     numel: usize,
+///     num_dims: usize,
+///     #[layout(numel, num_dims, of(inp))] info: *const usize,
+///     #[nullable] inp: *const T,
+///     #[len(numel)] out: *mut T,
+///     mul: T,
+///     add: T,
+/// ) { … }
+/// ```
+///
+/// The function itself stays as it is, for the host too. For a GPU target each instance becomes an
+/// `extern "gpu-kernel"` entry; for AMD GPUs a record of its signature joins it in the code object, from which
+/// amdgpu-build generates the typed wrapper. Parameters are plain values (`KernelArg`) and raw pointers to them.
+///
+/// # Keys
+/// - `name = "…"`: name of the entry. `{T}` becomes the name of `T`'s instance. Default: the function's name.
+/// - `T in [f32, name: Type]`: instances of the type parameter `T`. The text before a colon replaces the type's own
+///   name in the kernel's name.
+/// - `const N in [1, 2, name: 4]`: instances of the const parameter `N`.
+/// - `launch(…)`: the geometry that the kernel asks for. It must be right under any other as well.
+///   - `workgroup = 256` or `[x, y, z]`: lanes of a workgroup (default 256).
+///   - `max_workgroup = 1024`: upper bound of lanes; the compiler relies on it, a larger launch is an error.
+///   - `items_per_lane = 1`: items that one lane handles.
+///   - `items = expr`: number of items; the grid is `ceil(items / (workgroup × items_per_lane))`.
+///   - `grid = [x, y, z]`: workgroups, instead of `items`.
+///   - `lds_bytes = expr`: bytes of workgroup memory.
+///
+///   `workgroup`, `max_workgroup` and `items_per_lane` are constants and may use the generic parameters. `items`,
+///   `grid`, `lds_bytes` and `#[len]` may use integer parameters, const parameters, integers, `+ - * / %`,
+///   parentheses and the methods `div_ceil`, `min`, `max` (a constant `lds_bytes` may be any constant).
+///
+/// Several `#[amdgpu_kernel]` on one function add up.
+///
+/// # On parameters
+/// - `#[layout(numel, num_dims, of(a, b))]`: this pointer to `usize` has `num_dims` dimensions, then the strides (in
+///   elements) of `a`, then those of `b`; null means that all are contiguous.
+/// - `#[len(expr)]`: the buffer must hold at least so many elements.
+/// - `#[nullable]`: the pointer may be null.
+#[proc_macro_attribute]
+pub fn amdgpu_kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
+    expand::kernel(attribute.into(), item.into()).into()
+}

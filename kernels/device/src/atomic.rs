@@ -1,0 +1,63 @@
+//! Atomic operations on global memory: relaxed, seen by the whole device. On the host they are plain.
+
+macro_rules! atomics {
+    ($($(#[$doc:meta])* $name:ident($t:ty) $(-> $out:ty)?, $shim:ident, $host:expr;)*) => {$(
+        $(#[$doc])*
+        ///
+        /// # Safety
+        /// The address is that of a value in global memory, and aligned.
+        #[inline(always)]
+        pub unsafe fn $name(address: *mut $t, value: $t) $(-> $out)? {
+            #[cfg(any(target_arch = "amdgpu", target_arch = "nvptx64"))]
+            // SAFETY: the caller's
+            unsafe {
+                crate::shim::$shim(address, value)
+            }
+            #[cfg(not(any(target_arch = "amdgpu", target_arch = "nvptx64")))]
+            // SAFETY: the caller's
+            unsafe {
+                let old = *address;
+                let new: fn($t, $t) -> $t = $host;
+                *address = new(old, value);
+                let _ = old;
+                $(old as $out)?
+            }
+        }
+    )*};
+}
+
+atomics! {
+    /// Adds; the order of several is not fixed, and so nor is the rounding of their sum.
+    add_f32(f32), amdgpu_device_atomic_add_f32, |a, b| a + b;
+    /// Adds; the order of several is not fixed, and so nor is the rounding of their sum.
+    add_f64(f64), amdgpu_device_atomic_add_f64, |a, b| a + b;
+    /// Adds (wrapping) and returns what was there.
+    add_u32(u32) -> u32, amdgpu_device_atomic_add_u32, u32::wrapping_add;
+    /// Adds (wrapping) and returns what was there.
+    add_u64(u64) -> u64, amdgpu_device_atomic_add_u64, u64::wrapping_add;
+}
+
+/// Changes a 32-bit word by `change`, which may be called several times.
+///
+/// # Safety
+/// The address is that of a word in global memory, and aligned.
+#[inline(always)]
+pub unsafe fn update_u32(address: *mut u32, mut change: impl FnMut(u32) -> u32) {
+    #[cfg(any(target_arch = "amdgpu", target_arch = "nvptx64"))]
+    // SAFETY: the caller's
+    unsafe {
+        let mut old = crate::shim::amdgpu_device_atomic_load_u32(address);
+        loop {
+            let seen = crate::shim::amdgpu_device_atomic_swap_if_u32(address, old, change(old));
+            if seen == old {
+                return;
+            }
+            old = seen;
+        }
+    }
+    #[cfg(not(any(target_arch = "amdgpu", target_arch = "nvptx64")))]
+    // SAFETY: the caller's
+    unsafe {
+        *address = change(*address);
+    }
+}

@@ -1,0 +1,169 @@
+//! The operations that the target rounds for us: one instruction, or a short correctly rounded sequence.
+//!
+//! Everything in [`math`](super) is built from these, so its results have the same bits on an AMD GPU, on
+//! the emulator, on nvptx64 and on the host.
+
+#[cfg(any(target_arch = "amdgpu", target_arch = "nvptx64"))]
+mod device {
+    pub mod f32_ops {
+        pub use core::intrinsics::{
+            ceilf32 as ceil, floorf32 as floor, fmaf32 as mul_add, roundf32 as round, sqrtf32 as sqrt,
+            truncf32 as trunc,
+        };
+    }
+    pub mod f64_ops {
+        pub use core::intrinsics::{
+            ceilf64 as ceil, floorf64 as floor, fmaf64 as mul_add, roundf64 as round, sqrtf64 as sqrt,
+            truncf64 as trunc,
+        };
+    }
+}
+#[cfg(any(target_arch = "amdgpu", target_arch = "nvptx64"))]
+use device::{f32_ops, f64_ops};
+
+#[cfg(not(any(target_arch = "amdgpu", target_arch = "nvptx64")))]
+mod host {
+    extern crate std;
+    macro_rules! forward {
+        ($module:ident, $T:ident) => {
+            pub mod $module {
+                pub fn mul_add(x: $T, a: $T, b: $T) -> $T {
+                    $T::mul_add(x, a, b)
+                }
+                pub fn sqrt(x: $T) -> $T {
+                    $T::sqrt(x)
+                }
+                pub fn floor(x: $T) -> $T {
+                    $T::floor(x)
+                }
+                pub fn ceil(x: $T) -> $T {
+                    $T::ceil(x)
+                }
+                pub fn trunc(x: $T) -> $T {
+                    $T::trunc(x)
+                }
+                pub fn round(x: $T) -> $T {
+                    $T::round(x)
+                }
+            }
+        };
+    }
+    forward!(f32_ops, f32);
+    forward!(f64_ops, f64);
+}
+#[cfg(not(any(target_arch = "amdgpu", target_arch = "nvptx64")))]
+use host::{f32_ops, f64_ops};
+
+use super::Real;
+
+macro_rules! float {
+    ($T:ident, $Bits:ident, $ops:ident, $bias:literal, $mantissa:literal) => {
+        impl Real for $T {
+            const INFINITY: Self = $T::INFINITY;
+            const NAN: Self = $T::NAN;
+            #[inline(always)]
+            fn of(v: f64) -> Self {
+                v as $T
+            }
+            #[inline(always)]
+            fn to_f64(self) -> f64 {
+                self as f64
+            }
+            #[inline(always)]
+            fn fma(self, a: Self, b: Self) -> Self {
+                $ops::mul_add(self, a, b)
+            }
+            #[inline(always)]
+            fn sqrt(self) -> Self {
+                $ops::sqrt(self)
+            }
+            #[inline(always)]
+            fn floor(self) -> Self {
+                $ops::floor(self)
+            }
+            #[inline(always)]
+            fn ceil(self) -> Self {
+                $ops::ceil(self)
+            }
+            #[inline(always)]
+            fn trunc(self) -> Self {
+                $ops::trunc(self)
+            }
+            #[inline(always)]
+            fn round(self) -> Self {
+                $ops::round(self)
+            }
+            #[inline(always)]
+            fn abs(self) -> Self {
+                $T::abs(self)
+            }
+            #[inline(always)]
+            fn copysign(self, sign: Self) -> Self {
+                $T::copysign(self, sign)
+            }
+            #[inline(always)]
+            fn is_sign_negative(self) -> bool {
+                $T::is_sign_negative(self)
+            }
+            #[inline(always)]
+            fn exp2i(k: i32) -> Self {
+                $T::from_bits((k.wrapping_add($bias) as $Bits) << $mantissa)
+            }
+            float!(@ $T);
+        }
+    };
+    (@ f32) => {
+        #[inline(always)]
+        fn rcp(self) -> Self {
+            let r = rcp_estimate(self);
+            self.fma(-r, 1.0).fma(r, r)
+        }
+        #[cfg(target_arch = "amdgpu")]
+        #[inline(always)]
+        fn scale(self, k: i32) -> Self {
+            // SAFETY: an arithmetic instruction without preconditions.
+            unsafe { ldexp_f32(self, k) }
+        }
+    };
+    (@ f64) => {
+        #[inline(always)]
+        fn rcp(self) -> Self {
+            1.0 / self
+        }
+        #[cfg(target_arch = "amdgpu")]
+        #[inline(always)]
+        fn scale(self, k: i32) -> Self {
+            // SAFETY: an arithmetic instruction without preconditions.
+            unsafe { ldexp_f64(self, k) }
+        }
+    };
+}
+float!(f32, u32, f32_ops, 127, 23);
+float!(f64, u64, f64_ops, 1023, 52);
+
+#[cfg(target_arch = "amdgpu")]
+unsafe extern "C" {
+    #[link_name = "llvm.ldexp.f32.i32"]
+    fn ldexp_f32(x: f32, k: i32) -> f32;
+    #[link_name = "llvm.ldexp.f64.i32"]
+    fn ldexp_f64(x: f64, k: i32) -> f64;
+    #[link_name = "llvm.amdgcn.rcp.f32"]
+    fn rcp_f32(x: f32) -> f32;
+}
+#[cfg(target_arch = "nvptx64")]
+unsafe extern "C" {
+    #[link_name = "llvm.nvvm.rcp.approx.ftz.f"]
+    fn rcp_f32(x: f32) -> f32;
+}
+
+/// 1/x to within one unit in the last place. One Newton step of it is 1/x correctly rounded for every x in
+/// [1, 2^64], whichever way the estimate is off (a test tries all mantissas), so the estimate's own bits do
+/// not show.
+#[inline(always)]
+fn rcp_estimate(x: f32) -> f32 {
+    // SAFETY: an arithmetic instruction without preconditions.
+    #[cfg(any(target_arch = "amdgpu", target_arch = "nvptx64"))]
+    return unsafe { rcp_f32(x) };
+    #[cfg(not(any(target_arch = "amdgpu", target_arch = "nvptx64")))]
+    return 1.0 / x;
+}

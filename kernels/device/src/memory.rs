@@ -1,0 +1,67 @@
+//! Vector loads and stores of global memory.
+
+/// Widest access of one work item in bytes.
+pub const VECTOR_BYTES: usize = 16;
+
+#[derive(Clone, Copy)]
+#[repr(C, align(16))]
+struct Chunk([u32; 4]);
+
+/// Whether an address is a multiple of 16 bytes, as [`load`] and [`store`] want it.
+#[inline(always)]
+pub fn is_aligned<T>(address: *const T) -> bool {
+    (address as usize).is_multiple_of(VECTOR_BYTES)
+}
+
+/// Loads `N` consecutive elements, 16 bytes at a time where there are so many.
+///
+/// # Safety
+/// The elements can be read, and the address is a multiple of `N · size_of::<T>()` or of 16 bytes, whichever is
+/// less. `N · size_of::<T>()` is a power of two.
+#[inline(always)]
+pub unsafe fn load<T: Copy, const N: usize>(address: *const T) -> [T; N] {
+    // SAFETY: the caller's; a type of the same size and the alignment that the caller promised stands for the array
+    unsafe {
+        match size_of::<[T; N]>() {
+            1 => as_array(address.cast::<u8>().read()),
+            2 => as_array(address.cast::<u16>().read()),
+            4 => as_array(address.cast::<u32>().read()),
+            8 => as_array(address.cast::<u64>().read()),
+            16 => as_array(address.cast::<Chunk>().read()),
+            32 => as_array(address.cast::<[Chunk; 2]>().read()),
+            64 => as_array(address.cast::<[Chunk; 4]>().read()),
+            _ => address.cast::<[T; N]>().read(),
+        }
+    }
+}
+
+/// Stores `N` consecutive elements, 16 bytes at a time where there are so many.
+///
+/// # Safety
+/// As for [`load`]; the elements can be written.
+#[inline(always)]
+pub unsafe fn store<T: Copy, const N: usize>(address: *mut T, elements: [T; N]) {
+    // SAFETY: as above
+    unsafe {
+        match size_of::<[T; N]>() {
+            1 => address.cast::<u8>().write(as_array(elements)),
+            2 => address.cast::<u16>().write(as_array(elements)),
+            4 => address.cast::<u32>().write(as_array(elements)),
+            8 => address.cast::<u64>().write(as_array(elements)),
+            16 => address.cast::<Chunk>().write(as_array(elements)),
+            32 => address.cast::<[Chunk; 2]>().write(as_array(elements)),
+            64 => address.cast::<[Chunk; 4]>().write(as_array(elements)),
+            _ => address.cast::<[T; N]>().write(elements),
+        }
+    }
+}
+
+/// The same bytes as another type.
+///
+/// # Safety
+/// Both have the same size, and the bytes of one are valid for the other.
+#[inline(always)]
+unsafe fn as_array<A, B>(a: A) -> B {
+    // SAFETY: the caller's
+    unsafe { core::mem::transmute_copy(&a) }
+}

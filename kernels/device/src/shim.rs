@@ -1,0 +1,31 @@
+//! Functions that Rust cannot say, written as LLVM IR in amdgpu-build (`shim.rs` there) and linked before the
+//! optimiser runs, so that all of them are inlined.
+
+#[cfg(any(target_arch = "amdgpu", target_arch = "nvptx64"))]
+unsafe extern "C" {
+    /// Start of the workgroup memory that the launch gave, aligned to 16 bytes.
+    pub fn amdgpu_device_workgroup_memory() -> *mut u8;
+    /// Barrier of the workgroup that orders workgroup memory and global memory.
+    pub fn amdgpu_device_barrier();
+    /// Barrier of the workgroup that orders workgroup memory alone.
+    pub fn amdgpu_device_barrier_local();
+    /// Reads a word of memory that no work item writes during the launch.
+    pub fn amdgpu_device_load_constant(address: *const usize) -> usize;
+    pub fn amdgpu_device_atomic_add_f32(address: *mut f32, value: f32);
+    pub fn amdgpu_device_atomic_add_f64(address: *mut f64, value: f64);
+    pub fn amdgpu_device_atomic_add_u32(address: *mut u32, value: u32) -> u32;
+    pub fn amdgpu_device_atomic_add_u64(address: *mut u64, value: u64) -> u64;
+    pub fn amdgpu_device_atomic_load_u32(address: *const u32) -> u32;
+    /// Compares and swaps; returns what was there.
+    pub fn amdgpu_device_atomic_swap_if_u32(address: *mut u32, expected: u32, new: u32) -> u32;
+}
+
+#[cfg(target_arch = "amdgpu")]
+unsafe extern "C" {
+    pub fn amdgpu_device_workgroup_size_x() -> u32;
+    pub fn amdgpu_device_workgroup_size_y() -> u32;
+    pub fn amdgpu_device_workgroup_size_z() -> u32;
+    pub fn amdgpu_device_workgroups_x() -> u32;
+    pub fn amdgpu_device_workgroups_y() -> u32;
+    pub fn amdgpu_device_workgroups_z() -> u32;
+}

@@ -1,0 +1,38 @@
+//! Workgroup memory (LDS) and barriers. On the host they panic: a launch there is one work item.
+
+/// Start of the workgroup memory that the launch gave (`lds_bytes`), aligned to 16 bytes, uninitialised.
+#[inline(always)]
+pub fn memory<T>() -> *mut T {
+    #[cfg(any(target_arch = "amdgpu", target_arch = "nvptx64"))]
+    // SAFETY: an address
+    unsafe {
+        crate::shim::amdgpu_device_workgroup_memory().cast()
+    }
+    #[cfg(not(any(target_arch = "amdgpu", target_arch = "nvptx64")))]
+    panic!("the host has no workgroup memory")
+}
+
+/// Waits for all work items of the workgroup; what they wrote before, to workgroup memory or global memory, is then
+/// seen by all of them. All of them must come here: keep it out of branches that differ between them.
+#[inline(always)]
+pub fn barrier() {
+    #[cfg(any(target_arch = "amdgpu", target_arch = "nvptx64"))]
+    // SAFETY: touches no memory
+    unsafe {
+        crate::shim::amdgpu_device_barrier()
+    }
+    #[cfg(not(any(target_arch = "amdgpu", target_arch = "nvptx64")))]
+    panic!("the host has no barriers")
+}
+
+/// [`barrier`] for workgroup memory alone: cheaper, global memory is not ordered.
+#[inline(always)]
+pub fn barrier_local() {
+    #[cfg(any(target_arch = "amdgpu", target_arch = "nvptx64"))]
+    // SAFETY: touches no memory
+    unsafe {
+        crate::shim::amdgpu_device_barrier_local()
+    }
+    #[cfg(not(any(target_arch = "amdgpu", target_arch = "nvptx64")))]
+    panic!("the host has no barriers")
+}

@@ -1,0 +1,224 @@
+//! From the attribute and its function to the entries, the records and the checks.
+
+use std::collections::HashSet;
+
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote, quote_spanned};
+use syn::spanned::Spanned;
+use syn::{Error, Expr, GenericParam, Ident, ItemFn, Result};
+
+use crate::attribute::{Attribute, Launch};
+use crate::formula;
+use crate::function::Function;
+use crate::instances::{Combination, combinations};
+use crate::json;
+
+/// Output of the attribute: the function, and everything made from it or the error.
+pub fn kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
+    let mut item: ItemFn = match syn::parse2(item.clone()) {
+        Ok(item) => item,
+        Err(_) => {
+            let error = Error::new_spanned(item, "`#[amdgpu_kernel]` is for functions").into_compile_error();
+            return quote!(#error);
+        }
+    };
+    let attributes = take_attributes(attribute, &mut item);
+    let mut plain = item.clone();
+    for input in &mut plain.sig.inputs {
+        let (syn::FnArg::Typed(syn::PatType { attrs, .. }) | syn::FnArg::Receiver(syn::Receiver { attrs, .. })) =
+            input;
+        attrs.retain(|a| !["len", "nullable", "layout"].iter().any(|ours| a.path().is_ident(ours)));
+    }
+    let made = attributes.and_then(|attributes| all(&attributes, &Function::new(item)?));
+    let made = made.unwrap_or_else(Error::into_compile_error);
+    quote!(#plain #made)
+}
+
+/// The attribute that is being expanded, and its siblings on the same function, which it swallows.
+fn take_attributes(first: TokenStream, item: &mut ItemFn) -> Result<Vec<Attribute>> {
+    let is_ours = |a: &syn::Attribute| a.path().segments.last().is_some_and(|s| s.ident == "amdgpu_kernel");
+    let (ours, others) = std::mem::take(&mut item.attrs).into_iter().partition(is_ours);
+    item.attrs = others;
+    let mut attributes = vec![syn::parse2(first)?];
+    let ours: Vec<syn::Attribute> = ours;
+    for attribute in ours {
+        attributes.push(match &attribute.meta {
+            syn::Meta::Path(_) => syn::parse2(TokenStream::new())?,
+            _ => attribute.parse_args()?,
+        });
+    }
+    Ok(attributes)
+}
+
+fn all(attributes: &[Attribute], function: &Function) -> Result<TokenStream> {
+    let mut names = HashSet::new();
+    let mut out = TokenStream::new();
+    for attribute in attributes {
+        for combination in combinations(attribute, function)? {
+            if !names.insert(combination.name.clone()) {
+                return Err(duplicate(attribute, &combination));
+            }
+            out.extend(instance(attribute, function, &combination)?);
+        }
+    }
+    Ok(out)
+}
+
+fn duplicate(attribute: &Attribute, combination: &Combination) -> Error {
+    let params: Vec<_> = combination.generics.iter().map(|(p, ..)| format!("`{{{p}}}`")).collect();
+    let span = attribute.name.as_ref().map_or(attribute.span, |n| n.span());
+    let name = &combination.name;
+    let hint = if params.is_empty() {
+        "give each its own `name = \"…\"`".to_owned()
+    } else {
+        format!("put {} into `name = \"…\"`", params.join(" and "))
+    };
+    Error::new(span, format!("two instances are named `{name}`: {hint}"))
+}
+
+fn instance(attribute: &Attribute, function: &Function, combination: &Combination) -> Result<TokenStream> {
+    let generics = generics(combination);
+    let arguments = combination.generics.iter().map(|(_, _, i)| &i.value);
+    let callee = &function.item.sig.ident;
+    let callee = quote!(#callee::<#(#arguments),*>);
+    let checks = checks(attribute, function, &callee);
+    let entry = entry(function, combination, &callee);
+    let record = record(attribute, function, combination)?;
+    Ok(quote! {
+        #[allow(unused, non_camel_case_types, non_snake_case, clippy::all)]
+        const _: () = {
+            #generics
+            #checks
+            #entry
+            #record
+        };
+    })
+}
+
+/// The generic parameters, under their own names, as what they stand for.
+fn generics(combination: &Combination) -> TokenStream {
+    let items = combination.generics.iter().map(|(_, param, instance)| {
+        let value = &instance.value;
+        match param {
+            GenericParam::Const(c) => {
+                let (name, ty) = (&c.ident, &c.ty);
+                quote!(const #name: #ty = #value;)
+            }
+            GenericParam::Type(t) => {
+                let name = &t.ident;
+                quote!(type #name = #value;)
+            }
+            GenericParam::Lifetime(_) => TokenStream::new(),
+        }
+    });
+    quote!(#(#items)*)
+}
+
+/// What must hold on every target, so that a host build says it too: argument types, bounds, launch numbers.
+fn checks(attribute: &Attribute, function: &Function, callee: &TokenStream) -> TokenStream {
+    let arguments = function.params.iter().map(|p| {
+        let ty = &p.ty;
+        quote_spanned!(ty.span()=> ::amdgpu_device::record::Argument::of::<#ty>();)
+    });
+    let numbers = numbers(&attribute.launch);
+    quote! {
+        #numbers
+        const _: () = {
+            #(#arguments)*
+            let _ = #callee;
+            assert!(MAX_WORKGROUP >= 1 && MAX_WORKGROUP <= 1024, "`max_workgroup` must be 1 to 1024 lanes");
+            let lanes = WORKGROUP[0] * WORKGROUP[1] * WORKGROUP[2];
+            assert!(lanes >= 1 && lanes <= MAX_WORKGROUP, "`workgroup` must be 1 to `max_workgroup` lanes");
+            assert!(ITEMS_PER_LANE >= 1, "`items_per_lane` must be at least 1");
+        };
+    }
+}
+
+fn numbers(launch: &Launch) -> TokenStream {
+    let one: Expr = syn::parse_quote!(1);
+    let dimensions = match &launch.workgroup {
+        Some(Expr::Array(array)) => {
+            let mut dimensions: Vec<_> = array.elems.iter().cloned().collect();
+            dimensions.resize_with(3.max(dimensions.len()), || one.clone());
+            dimensions
+        }
+        Some(x) => vec![x.clone(), one.clone(), one.clone()],
+        None => vec![syn::parse_quote!(if MAX_WORKGROUP < 256 { MAX_WORKGROUP } else { 256 }), one.clone(), one.clone()],
+    };
+    let max = launch.max_workgroup.clone().unwrap_or_else(|| syn::parse_quote!(1024));
+    let per_lane = launch.items_per_lane.as_ref().unwrap_or(&one);
+    quote! {
+        const MAX_WORKGROUP: usize = #max;
+        const WORKGROUP: [usize; 3] = [#(#dimensions),*];
+        const ITEMS_PER_LANE: usize = #per_lane;
+    }
+}
+
+fn entry(function: &Function, combination: &Combination, callee: &TokenStream) -> TokenStream {
+    let name = format_ident!("{}", combination.name, span = function.item.sig.ident.span());
+    let params: Vec<&Ident> = function.params.iter().map(|p| &p.name).collect();
+    let types = function.params.iter().map(|p| &p.ty);
+    quote! {
+        #[cfg(any(target_arch = "amdgpu", target_arch = "nvptx64"))]
+        #[unsafe(no_mangle)]
+        pub unsafe extern "gpu-kernel" fn #name(#(#params: #types),*) {
+            unsafe { #callee(#(#params),*) }
+        }
+    }
+}
+
+fn record(attribute: &Attribute, function: &Function, combination: &Combination) -> Result<TokenStream> {
+    let launch = &attribute.launch;
+    let text = |e: &Expr| formula::text(e, function, combination);
+    let mut lds: Expr = syn::parse_quote!(0);
+    let mut lds_formula = None;
+    match &launch.lds_bytes {
+        Some(e) if formula::mentions_parameter(e, function) => lds_formula = Some(text(e)?),
+        Some(e) => lds = e.clone(),
+        None => (),
+    }
+    let items = launch.items.as_ref().map(text).transpose()?;
+    let grid = match &launch.grid {
+        Some(grid) => Some(json::array(grid.iter().map(text).collect::<Result<Vec<_>>>()?)),
+        None => None,
+    };
+    let args = function.params.iter().map(|p| {
+        let layout = p.layout.as_ref().map(|l| {
+            json::object([
+                ("numel", Some(json::string(&l.numel.to_string()))),
+                ("num_dims", Some(json::string(&l.num_dims.to_string()))),
+                ("of", Some(json::array(l.of.iter().map(|i| json::string(&i.to_string()))))),
+            ])
+        });
+        Ok(json::object([
+            ("name", Some(json::string(&p.name.to_string()))),
+            ("nullable", p.nullable.then(|| "true".to_owned())),
+            ("len", p.len.as_ref().map(text).transpose()?),
+            ("layout", layout),
+        ]))
+    });
+    let json = json::object([
+        ("name", Some(json::string(&combination.name))),
+        ("doc", Some(json::string(&function.doc))),
+        ("args", Some(json::array(args.collect::<Result<Vec<_>>>()?))),
+        ("launch", Some(json::object([("items", items), ("grid", grid), ("lds", lds_formula)]))),
+    ]);
+    let line = u32::try_from(function.item.sig.ident.span().start().line).unwrap_or(0);
+    let types = function.params.iter().map(|p| &p.ty);
+    let count = function.params.len();
+    Ok(quote! {
+        const LDS_BYTES: usize = #lds;
+        #[cfg(target_arch = "amdgpu")]
+        const _: () = {
+            const FILE: &str = ::core::file!();
+            const TEXT: &str = #json;
+            #[used]
+            #[unsafe(link_section = ".amdgpu.kernels")]
+            static RECORD: ::amdgpu_device::record::Record<#count, { FILE.len() }, { TEXT.len() }> =
+                ::amdgpu_device::record::Record::new(
+                    WORKGROUP, MAX_WORKGROUP, ITEMS_PER_LANE, LDS_BYTES, #line,
+                    [#(::amdgpu_device::record::Argument::of::<#types>()),*], FILE, TEXT,
+                );
+        };
+    })
+}

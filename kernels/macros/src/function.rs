@@ -1,0 +1,195 @@
+//! The function that the attribute stands on: what may be a kernel, and what its parameters say.
+
+use proc_macro2::Ident;
+use quote::ToTokens;
+use syn::parse::{Parse, ParseStream};
+use syn::punctuated::Punctuated;
+use syn::{Error, Expr, FnArg, GenericParam, ItemFn, Pat, Result, ReturnType, Token, Type, parenthesized};
+
+/// A function that can be a kernel.
+pub struct Function {
+    /// The function without the attributes that are ours.
+    pub item: ItemFn,
+    pub doc: String,
+    pub params: Vec<Param>,
+}
+
+/// One parameter.
+pub struct Param {
+    pub name: Ident,
+    pub ty: Type,
+    pub nullable: bool,
+    pub len: Option<Expr>,
+    pub layout: Option<Layout>,
+}
+
+/// `#[layout(numel, num_dims, of(a, b))]`
+pub struct Layout {
+    pub numel: Ident,
+    pub num_dims: Ident,
+    pub of: Vec<Ident>,
+}
+
+impl Function {
+    /// Checks the function and takes our attributes off its parameters.
+    pub fn new(mut item: ItemFn) -> Result<Self> {
+        check_signature(&item)?;
+        let mut params = Vec::new();
+        for input in &mut item.sig.inputs {
+            params.push(Param::new(input)?);
+        }
+        if item.sig.unsafety.is_none()
+            && let Some(p) = params.iter().find(|p| p.is_pointer())
+        {
+            let text = format!(
+                "a kernel that takes a raw pointer trusts its caller: declare it `unsafe fn {}`",
+                item.sig.ident
+            );
+            return Err(Error::new_spanned(&p.ty, text));
+        }
+        let doc = doc(&item);
+        let function = Function { item, doc, params };
+        function.check_layouts()?;
+        Ok(function)
+    }
+
+    pub fn param(&self, name: &Ident) -> Option<&Param> {
+        self.params.iter().find(|p| p.name == *name)
+    }
+
+    fn check_layouts(&self) -> Result<()> {
+        for (param, layout) in self.params.iter().filter_map(|p| Some((p, p.layout.as_ref()?))) {
+            if !param.is_pointer() {
+                return Err(Error::new_spanned(&param.ty, "a layout is a pointer: `*const usize`"));
+            }
+            for name in [&layout.numel, &layout.num_dims] {
+                self.named(name, false, "must be an integer parameter")?;
+            }
+            for name in &layout.of {
+                self.named(name, true, "must be a pointer parameter, whose layout this is")?;
+            }
+        }
+        Ok(())
+    }
+
+    fn named(&self, name: &Ident, pointer: bool, must: &str) -> Result<()> {
+        match self.param(name) {
+            Some(p) if p.is_pointer() == pointer => Ok(()),
+            Some(_) => Err(Error::new(name.span(), format!("`{name}` {must}"))),
+            None => Err(self.no_such_param(name)),
+        }
+    }
+
+    /// The error for an identifier that is no parameter.
+    pub fn no_such_param(&self, name: &Ident) -> Error {
+        let names: Vec<_> = self.params.iter().map(|p| format!("`{}`", p.name)).collect();
+        let function = &self.item.sig.ident;
+        let text =
+            format!("`{function}` has no parameter `{name}`: its parameters are {}", names.join(", "));
+        Error::new(name.span(), text)
+    }
+}
+
+impl Param {
+    fn new(input: &mut FnArg) -> Result<Self> {
+        let FnArg::Typed(input) = input else {
+            return Err(Error::new_spanned(input, "a kernel is a free function: it has no `self`"));
+        };
+        let Pat::Ident(pat) = &*input.pat else {
+            return Err(Error::new_spanned(&input.pat, "a kernel's parameter needs a plain name"));
+        };
+        if let Type::Reference(_)
+        | Type::Slice(_)
+        | Type::Array(_)
+        | Type::Tuple(_)
+        | Type::BareFn(_)
+        | Type::ImplTrait(_)
+        | Type::TraitObject(_) = &*input.ty
+        {
+            let text = "a kernel takes plain values (such as `u32`, `f32`) and raw pointers to them";
+            return Err(Error::new_spanned(&input.ty, text));
+        }
+        let mut param = Param {
+            name: pat.ident.clone(),
+            ty: (*input.ty).clone(),
+            nullable: false,
+            len: None,
+            layout: None,
+        };
+        let mut error = None;
+        input.attrs.retain(|attr| {
+            let result = match attr.path().get_ident().map(Ident::to_string).as_deref() {
+                Some("nullable") => attr.meta.require_path_only().map(|_| param.nullable = true),
+                Some("len") => attr.parse_args().map(|e| param.len = Some(e)),
+                Some("layout") => attr.parse_args().map(|l| param.layout = Some(l)),
+                _ => return true,
+            };
+            error = error.take().or(result.err());
+            false
+        });
+        if error.is_none() && (param.nullable || param.len.is_some()) && !param.is_pointer() {
+            error = Some(Error::new_spanned(&param.ty, "`#[nullable]` and `#[len]` are for pointers"));
+        }
+        match error {
+            Some(error) => Err(error),
+            None => Ok(param),
+        }
+    }
+
+    pub fn is_pointer(&self) -> bool {
+        matches!(self.ty, Type::Ptr(_))
+    }
+}
+
+impl Parse for Layout {
+    fn parse(input: ParseStream) -> Result<Self> {
+        let numel = input.parse()?;
+        input.parse::<Token![,]>()?;
+        let num_dims = input.parse()?;
+        input.parse::<Token![,]>()?;
+        let of: Ident = input.parse()?;
+        if of != "of" {
+            let text = "expected `of(…)` with the pointers that the layout describes";
+            return Err(Error::new(of.span(), text));
+        }
+        let content;
+        parenthesized!(content in input);
+        let of = Punctuated::<Ident, Token![,]>::parse_terminated(&content)?.into_iter().collect();
+        Ok(Layout { numel, num_dims, of })
+    }
+}
+
+fn check_signature(item: &ItemFn) -> Result<()> {
+    let sig = &item.sig;
+    let refuse = |what: &dyn ToTokens, text: &str| Err(Error::new_spanned(what, text));
+    if let Some(token) = &sig.asyncness {
+        return refuse(token, "a kernel cannot be async");
+    }
+    if let Some(token) = &sig.constness {
+        return refuse(token, "a kernel cannot be const");
+    }
+    if let Some(abi) = &sig.abi {
+        return refuse(abi, "leave the ABI away: the attribute makes the `extern \"gpu-kernel\"` entries");
+    }
+    if let Some(dots) = &sig.variadic {
+        return refuse(dots, "a kernel's parameters are fixed");
+    }
+    if let ReturnType::Type(_, ty) = &sig.output {
+        return refuse(ty, "a kernel returns nothing: it writes its results through pointers");
+    }
+    for param in &sig.generics.params {
+        if let GenericParam::Lifetime(lifetime) = param {
+            return refuse(lifetime, "a kernel has no lifetime parameters: it takes raw pointers");
+        }
+    }
+    Ok(())
+}
+
+fn doc(item: &ItemFn) -> String {
+    let lines = item.attrs.iter().filter(|a| a.path().is_ident("doc")).filter_map(|a| {
+        let syn::Meta::NameValue(meta) = &a.meta else { return None };
+        let Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(text), .. }) = &meta.value else { return None };
+        Some(text.value().trim().to_owned())
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}

@@ -93,11 +93,12 @@ pub enum Format {
     Exp,
 }
 
-/// An inline list of [`Operand`]s; dereferences to a slice.
+/// An inline list of [`Operand`]s with their types; dereferences to a slice of the operands.
 #[derive(Clone, Copy, PartialEq)]
 pub struct Operands {
     len: u8,
     list: [Operand; Operands::MAX],
+    types: [OperandType; Operands::MAX],
 }
 
 impl Operands {
@@ -106,16 +107,22 @@ impl Operands {
 
     /// An empty list.
     pub const fn new() -> Self {
-        Operands { len: 0, list: [Operand::Off; Self::MAX] }
+        Operands { len: 0, list: [Operand::Off; Self::MAX], types: [OperandType::B32; Self::MAX] }
     }
 
     /// Appends an operand.
     ///
     /// # Panics
     /// If [`Operands::MAX`] operands are there already.
-    pub fn push(&mut self, operand: Operand) {
+    pub fn push(&mut self, operand: Operand, ty: OperandType) {
         self.list[usize::from(self.len)] = operand;
+        self.types[usize::from(self.len)] = ty;
         self.len += 1;
+    }
+
+    /// How operand `i` is to be read.
+    pub fn ty(&self, i: usize) -> OperandType {
+        self.types[..usize::from(self.len)][i]
     }
 }
 
@@ -135,6 +142,50 @@ impl Deref for Operands {
 impl std::fmt::Debug for Operands {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+/// How an operand's constants are meant, and how wide it is. Which arithmetic type a register holds is the
+/// instruction's business; a 32-bit operand is `B32` whether it is read as integer or as float.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum OperandType {
+    /// 16 bits; a half register under true16.
+    B16,
+    /// 16-bit float (inline floats are binary16); a half register under true16.
+    F16,
+    /// 16-bit integer (inline floats are the binary16 bits); a half register under true16.
+    I16,
+    /// 16-bit float in a whole register (mixed-precision FMA, whose `op_sel_hi` may say binary32 instead).
+    M16,
+    /// Two 16-bit floats.
+    V2F16,
+    /// Two bfloat16.
+    V2Bf16,
+    /// 32 bits.
+    B32,
+    /// 64 bits, read as they are.
+    B64,
+    /// 64-bit integer: a literal is zero-extended or sign-extended by the instruction's signedness.
+    I64,
+    /// 64-bit float: a literal is the high half.
+    F64,
+    /// A register tuple of that many dwords.
+    Tuple(u8),
+}
+
+impl OperandType {
+    /// Registers that the operand takes.
+    pub const fn dwords(self) -> u8 {
+        match self {
+            OperandType::B64 | OperandType::I64 | OperandType::F64 => 2,
+            OperandType::Tuple(dwords) => dwords,
+            _ => 1,
+        }
+    }
+
+    /// A half register under true16.
+    pub const fn is_half(self) -> bool {
+        matches!(self, OperandType::B16 | OperandType::F16 | OperandType::I16)
     }
 }
 
@@ -205,6 +256,8 @@ pub enum SpecialReg {
     FlatScratchLo,
     FlatScratchHi,
     FlatScratch,
+    FlatScratchBaseLo,
+    FlatScratchBaseHi,
     XnackMaskLo,
     XnackMaskHi,
     XnackMask,

@@ -1,0 +1,314 @@
+//! The instruction tables: text files that list each instruction once, with its operands and its opcode on
+//! each target, and the lookup by opcode that is built from them.
+//!
+//! A row is `name  operands  opcodes`, with one hexadecimal opcode (or `-`) for each target of
+//! [`Gfx::ALL`]. An operand is `field` or `field:type`; without a type it is 32 bits, a number is a width in
+//! bits. `vcc` is VCC where LLVM prints it, `k` the literal of fmaak and fmamk. `e32only` marks a VOP1, VOP2
+//! or VOPC instruction without a 64-bit encoding; all others have one, whose opcode and operands follow from
+//! the row.
+
+use std::sync::{LazyLock, OnceLock};
+
+use crate::gfx::{Generation, Gfx};
+use crate::inst::OperandType;
+
+const FILES: [&str; 5] = [
+    include_str!("tables/scalar.txt"),
+    include_str!("tables/vector.txt"),
+    include_str!("tables/memory.txt"),
+    include_str!("tables/vopd.txt"),
+    include_str!("tables/graphics.txt"),
+];
+
+/// Where an operand is in the encoding, or what it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Field {
+    // Scalar
+    Sdst,
+    Ssrc0,
+    Ssrc1,
+    /// 16-bit constant printed in hexadecimal.
+    Imm,
+    /// The SSRC1 field as a constant.
+    Imm8,
+    /// The dword after the instruction.
+    Imm32,
+    /// 16-bit constant printed in decimal (branches among them).
+    Dec,
+    HwReg,
+    Waitcnt,
+    Delay,
+    /// Message number in the SSRC0 field.
+    Message,
+    // Vector
+    Vdst,
+    /// A scalar register in the VDST field.
+    VdstScalar,
+    /// A lane mask in the VDST field.
+    VdstMask,
+    Src0,
+    Src1,
+    Src2,
+    Vsrc1,
+    Vcc,
+    Literal,
+    E32Only,
+    // Memory
+    Sdata,
+    Sbase,
+    Probe,
+    Prefetch,
+    Addr,
+    Data0,
+    Data1,
+    Vaddr,
+    Vdata,
+    Saddr,
+    /// VDST, there if the instruction returns the old value.
+    Return,
+    /// VDATA, read and (with return) written.
+    ReadWrite,
+    Srsrc,
+    Soffset,
+}
+
+impl Field {
+    fn parse(text: &str) -> Field {
+        match text {
+            "sdst" => Field::Sdst,
+            "ssrc0" => Field::Ssrc0,
+            "ssrc1" => Field::Ssrc1,
+            "imm" => Field::Imm,
+            "imm8" => Field::Imm8,
+            "imm32" => Field::Imm32,
+            "dec" => Field::Dec,
+            "hwreg" => Field::HwReg,
+            "waitcnt" => Field::Waitcnt,
+            "delay" => Field::Delay,
+            "ssendmsg" => Field::Message,
+            "vdst" => Field::Vdst,
+            "vdst_s" => Field::VdstScalar,
+            "vdst_m" => Field::VdstMask,
+            "src0" => Field::Src0,
+            "src1" => Field::Src1,
+            "src2" => Field::Src2,
+            "vsrc1" => Field::Vsrc1,
+            "vcc" => Field::Vcc,
+            "k" => Field::Literal,
+            "e32only" => Field::E32Only,
+            "sdata" => Field::Sdata,
+            "sbase" => Field::Sbase,
+            "probe" => Field::Probe,
+            "prefetch" => Field::Prefetch,
+            "addr" => Field::Addr,
+            "data0" => Field::Data0,
+            "data1" => Field::Data1,
+            "vaddr" => Field::Vaddr,
+            "vdata" => Field::Vdata,
+            "saddr" => Field::Saddr,
+            "rtn" => Field::Return,
+            "rmw" => Field::ReadWrite,
+            "srsrc" => Field::Srsrc,
+            "soffset" => Field::Soffset,
+            _ => panic!("instruction table: no field is called {text:?}"),
+        }
+    }
+}
+
+fn parse_type(text: &str) -> OperandType {
+    match text {
+        "b16" => OperandType::B16,
+        "f16" => OperandType::F16,
+        "i16" => OperandType::I16,
+        "m16" => OperandType::M16,
+        "v2f16" => OperandType::V2F16,
+        "v2bf16" => OperandType::V2Bf16,
+        "64" => OperandType::B64,
+        "i64" => OperandType::I64,
+        "f64" => OperandType::F64,
+        bits => OperandType::Tuple(match bits.parse::<u16>() {
+            Ok(bits) => (bits / 32) as u8,
+            Err(_) => panic!("instruction table: no type is called {text:?}"),
+        }),
+    }
+}
+
+/// One instruction in one encoding.
+#[derive(Clone, Debug)]
+pub(super) struct Row {
+    pub name: &'static str,
+    pub fields: Vec<(Field, OperandType)>,
+    /// Has both a 32-bit and a 64-bit encoding, which the printed name tells apart.
+    pub suffixed: bool,
+}
+
+impl Row {
+    pub fn has(&self, field: Field) -> bool {
+        self.fields.iter().any(|&(f, _)| f == field)
+    }
+}
+
+/// Rows by opcode.
+#[derive(Default)]
+pub(super) struct Opcodes(Vec<Option<Row>>);
+
+impl Opcodes {
+    pub fn get(&self, opcode: u32) -> Option<&Row> {
+        self.0.get(opcode as usize)?.as_ref()
+    }
+
+    fn set(&mut self, opcode: u32, row: Row) {
+        let opcode = opcode as usize;
+        if self.0.len() <= opcode {
+            self.0.resize(opcode + 1, None);
+        }
+        self.0[opcode] = Some(row);
+    }
+}
+
+/// All instructions of one target.
+#[derive(Default)]
+pub(super) struct Target {
+    pub sop1: Opcodes,
+    pub sop2: Opcodes,
+    pub sopc: Opcodes,
+    pub sopk: Opcodes,
+    pub sopp: Opcodes,
+    pub smem: Opcodes,
+    pub vop1: Opcodes,
+    pub vop2: Opcodes,
+    pub vopc: Opcodes,
+    pub vop3: Opcodes,
+    pub vop3p: Opcodes,
+    pub mai: Opcodes,
+    pub vopd_x: Opcodes,
+    pub vopd_y: Opcodes,
+    pub vinterp: Opcodes,
+    pub lds_direct: Opcodes,
+    pub ds: Opcodes,
+    pub flat: Opcodes,
+    pub global: Opcodes,
+    pub scratch: Opcodes,
+    pub mubuf: Opcodes,
+    pub mtbuf: Opcodes,
+    pub mimg: Opcodes,
+    pub vimage: Opcodes,
+    pub vsample: Opcodes,
+}
+
+impl Target {
+    /// The tables of `gfx`, built on first use.
+    pub fn of(gfx: Gfx) -> &'static Target {
+        static TARGETS: [OnceLock<Target>; Gfx::ALL.len()] = [const { OnceLock::new() }; Gfx::ALL.len()];
+        let index = Gfx::ALL.iter().position(|&g| g == gfx).unwrap_or_default();
+        TARGETS[index].get_or_init(|| Target::build(gfx.generation(), index))
+    }
+
+    fn build(generation: Generation, column: usize) -> Target {
+        let mut target = Target::default();
+        for line in LINES.iter() {
+            let Some(opcode) = line.opcodes[column] else { continue };
+            let row = Row { name: line.name, fields: line.fields.clone(), suffixed: false };
+            target.add(generation, line.section, opcode, row);
+        }
+        target
+    }
+
+    fn add(&mut self, generation: Generation, section: &str, opcode: u32, mut row: Row) {
+        let vop1_in_vop3 = if generation == Generation::Cdna { 0x140 } else { 0x180 };
+        let table = match section {
+            "vop1" | "vop2" | "vopc" => {
+                if !row.has(Field::E32Only) {
+                    row.suffixed = row.name != "v_nop";
+                    let wide = to_vop3(&row, section);
+                    let base = match section {
+                        "vop1" => vop1_in_vop3,
+                        "vop2" => 0x100,
+                        _ => 0,
+                    };
+                    self.vop3.set(base + opcode, wide);
+                }
+                row.fields.retain(|&(f, _)| f != Field::E32Only);
+                match section {
+                    "vop1" => &mut self.vop1,
+                    "vop2" => &mut self.vop2,
+                    _ => &mut self.vopc,
+                }
+            }
+            "sop1" => &mut self.sop1,
+            "sop2" => &mut self.sop2,
+            "sopc" => &mut self.sopc,
+            "sopk" => &mut self.sopk,
+            "sopp" => &mut self.sopp,
+            "smem" => &mut self.smem,
+            "vop3" => &mut self.vop3,
+            "vop3p" => &mut self.vop3p,
+            "mai" => &mut self.mai,
+            "vopdx" => &mut self.vopd_x,
+            "vopdy" => &mut self.vopd_y,
+            "vinterp" => &mut self.vinterp,
+            "ldsdir" => &mut self.lds_direct,
+            "ds" => &mut self.ds,
+            "flat" => &mut self.flat,
+            "global" => &mut self.global,
+            "scratch" => &mut self.scratch,
+            "mubuf" => &mut self.mubuf,
+            "mtbuf" => &mut self.mtbuf,
+            "mimg" => &mut self.mimg,
+            "vimage" => &mut self.vimage,
+            "vsample" => &mut self.vsample,
+            _ => panic!("instruction table: no section is called {section:?}"),
+        };
+        table.set(opcode, row);
+    }
+}
+
+/// The 64-bit form of a VOP1, VOP2 or VOPC row.
+fn to_vop3(row: &Row, section: &str) -> Row {
+    let mut first = true;
+    let fields = row.fields.iter().map(|&(field, ty)| {
+        let field = match field {
+            Field::Vsrc1 => Field::Src1,
+            Field::Vcc if section == "vopc" => Field::VdstMask,
+            Field::Vcc if first && row.fields[1].0 == Field::Vcc => Field::Sdst,
+            Field::Vcc => Field::Src2,
+            other => other,
+        };
+        first &= field != Field::Sdst;
+        (field, ty)
+    });
+    Row { fields: fields.collect(), ..row.clone() }
+}
+
+struct Line {
+    section: &'static str,
+    name: &'static str,
+    fields: Vec<(Field, OperandType)>,
+    opcodes: [Option<u32>; Gfx::ALL.len()],
+}
+
+static LINES: LazyLock<Vec<Line>> = LazyLock::new(|| {
+    let mut section = "";
+    let mut lines = Vec::with_capacity(2300);
+    for text in FILES.iter().flat_map(|file| file.lines()) {
+        if let Some(name) = text.strip_prefix('[') {
+            section = name.trim_end_matches(']');
+        } else if !text.is_empty() && !text.starts_with('#') {
+            lines.push(Line::parse(section, text));
+        }
+    }
+    lines
+});
+
+impl Line {
+    fn parse(section: &'static str, text: &'static str) -> Line {
+        let mut words: Vec<&str> = text.split_ascii_whitespace().collect();
+        let opcodes = words.split_off(words.len().saturating_sub(Gfx::ALL.len()));
+        let opcodes = std::array::from_fn(|i| u32::from_str_radix(opcodes[i], 16).ok());
+        let fields = words[1..].iter().map(|word| match word.split_once(':') {
+            Some((field, ty)) => (Field::parse(field), parse_type(ty)),
+            None => (Field::parse(word), OperandType::B32),
+        });
+        Line { section, name: words[0], fields: fields.collect(), opcodes }
+    }
+}

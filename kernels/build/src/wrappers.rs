@@ -39,15 +39,15 @@ const STRING: &str = "a String takes any text";
 
 fn family_module(out: &mut String, family: &Family) {
     let Family { name, kernels, objects } = family;
-    let ident = ident(name);
     write!(
         out,
-        "/// Launch wrappers of the {} `{name}` kernels.\npub mod {ident} {{\n\
+        "/// Launch wrappers of the {} `{name}` kernels.\n#[allow(clippy::all)]\npub mod {} {{\n\
          use ::candle_amdgpu::generated::*;\n\n\
          /// The code objects and the table of this family.\n\
          pub static MODULE: Module = Module::new({name:?}, &OBJECTS, &KERNELS);\n\n\
          static OBJECTS: [Object; {}] = [\n",
         kernels.len(),
+        ident(name),
         objects.len(),
     )
     .expect(STRING);
@@ -56,17 +56,21 @@ fn family_module(out: &mut String, family: &Family) {
     }
     write!(out, "];\n\n/// What each kernel of this family takes, sorted by name.\n").expect(STRING);
     writeln!(out, "pub static KERNELS: [Kernel; {}] = [", kernels.len()).expect(STRING);
+    let mut formulas = Formulas::default();
     for kernel in kernels {
-        table_entry(out, name, kernel);
+        table_entry(out, &mut formulas, name, kernel);
     }
     out.push_str("];\n\n");
+    for (i, formula) in formulas.0.iter().enumerate() {
+        writeln!(out, "const F{i}: Formula = {formula};").expect(STRING);
+    }
     for (i, kernel) in kernels.iter().enumerate() {
         wrapper(out, i, kernel);
     }
     out.push_str("}\n\n");
 }
 
-fn table_entry(out: &mut String, family: &str, kernel: &Signature) {
+fn table_entry(out: &mut String, formulas: &mut Formulas, family: &str, kernel: &Signature) {
     let Signature { name, doc, file, line, args, launch } = kernel;
     writeln!(
         out,
@@ -95,13 +99,13 @@ fn table_entry(out: &mut String, family: &str, kernel: &Signature) {
             arg.name,
             arg.size,
             arg.nullable,
-            optional(kernel, arg.len.as_deref()),
+            formulas.optional(kernel, arg.len.as_deref()),
         )
         .expect(STRING);
     }
     let grid = match &launch.grid {
         None => "None".to_owned(),
-        Some(xyz) => format!("Some([{}])", xyz.each_ref().map(|e| function(kernel, e)).join(", ")),
+        Some(xyz) => format!("Some([{}])", xyz.each_ref().map(|e| formulas.named(kernel, e)).join(", ")),
     };
     writeln!(
         out,
@@ -111,20 +115,36 @@ fn table_entry(out: &mut String, family: &str, kernel: &Signature) {
         launch.max_workgroup_size,
         launch.items_per_lane,
         launch.lds_bytes,
-        optional(kernel, launch.items.as_deref()),
-        optional(kernel, launch.lds.as_deref()),
+        formulas.optional(kernel, launch.items.as_deref()),
+        formulas.optional(kernel, launch.lds.as_deref()),
     )
     .expect(STRING);
 }
 
-/// `Some(function)` or `None`.
-fn optional(kernel: &Signature, expression: Option<&str>) -> String {
-    expression.map_or_else(|| "None".to_owned(), |e| format!("Some({})", function(kernel, e)))
+/// The different formulas of a family. Kernels share most, and each is a function that has to be compiled.
+#[derive(Default)]
+struct Formulas(Vec<String>);
+
+impl Formulas {
+    /// `Some(name)` or `None`.
+    fn optional(&mut self, kernel: &Signature, expression: Option<&str>) -> String {
+        expression.map_or_else(|| "None".to_owned(), |e| format!("Some({})", self.named(kernel, e)))
+    }
+
+    /// Name of the constant for an expression.
+    fn named(&mut self, kernel: &Signature, expression: &str) -> String {
+        let formula = formula(kernel, expression);
+        let index = self.0.iter().position(|known| *known == formula).unwrap_or_else(|| {
+            self.0.push(formula);
+            self.0.len() - 1
+        });
+        format!("F{index}")
+    }
 }
 
 /// A `Formula`: from the values of all arguments to that of `expression`, where only the integer parameters that
 /// it names are bound.
-fn function(kernel: &Signature, expression: &str) -> String {
+fn formula(kernel: &Signature, expression: &str) -> String {
     let mut bindings = String::new();
     for (i, arg) in kernel.args.iter().enumerate() {
         if !arg.ty.is_pointer() && names(expression).any(|name| name == arg.name) {
@@ -201,7 +221,7 @@ fn wrapper(out: &mut String, index: usize, kernel: &Signature) {
     );
     writeln!(
         out,
-        "#[doc = {:?}]\n#[allow(clippy::too_many_arguments)]\n\
+        "#[doc = {:?}]\n\
          pub fn {}(stream: &impl AsStream, config: LaunchConfig{params}) -> Result<()> {{\n\
          launch(&MODULE, &KERNELS[{index}], stream, config, &[{layouts}], &mut [{slots}])\n}}\n",
         doc.trim_start(),
@@ -297,7 +317,7 @@ mod tests {
 
     #[test]
     fn expressions_bind_the_parameters_they_name() {
-        let f = function(&affine(), "numel * 2");
+        let f = formula(&affine(), "numel * 2");
         assert_eq!(
             f,
             "Formula { text: \"numel * 2\", eval: |v| { let numel = v[0]; Count::from(numel * 2) } }"
@@ -314,6 +334,7 @@ mod tests {
         let out = generate(&[family]);
         assert!(out.contains("Object { gfx: \"gfx1100\", bytes: include_bytes!(\"/out/affine.gfx1100\") }"));
         assert!(out.contains("LayoutOf { numel: 0, num_dims: 1, of: &[3] }"));
+        assert!(out.contains("const F0: Formula = ") && !out.contains("const F1"));
         assert!(out.contains("&[&affine::MODULE, ]"));
     }
 }

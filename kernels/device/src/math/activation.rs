@@ -1,12 +1,12 @@
 //! Activations on the logistic function σ(v) = 1/(1 + e^−v), exact in both of its tails.
 
-use super::exp::{Exp, expm1};
+use super::exp::{Exp, expm1_below_60};
 
-/// num·σ(v + v_low). The power of two of e^−|v| comes last, so that a denormal result is rounded once.
+/// num·σ(v), where −|v| + tail is the exact −|v|. The power of two of e^−|v| comes last, so that a denormal result is rounded once.
 #[inline(always)]
-fn logistic_times<T: Exp>(num: T, v: T, v_low: T) -> T {
+fn logistic_times<T: Exp>(num: T, v: T, tail: T) -> T {
     let negative = v < T::of(0.0);
-    let (p, k) = (-v.abs()).at_least(T::ZERO_BELOW).exp_parts(if negative { v_low } else { -v_low });
+    let (p, k) = (-v.abs()).at_least(T::ZERO_BELOW).exp_parts(tail);
     let e = T::of(1.0) + p;
     let share = (T::of(1.0) + e.scale(k)).rcp();
     let tail = (num * share * e).scale(k);
@@ -19,12 +19,12 @@ fn logistic_times<T: Exp>(num: T, v: T, v_low: T) -> T {
 
 #[inline(always)]
 pub fn sigmoid<T: Exp>(x: T) -> T {
-    logistic_times(T::of(1.0), x, T::of(0.0))
+    logistic_times(T::of(1.0), x, T::of(-0.0))
 }
 
 #[inline(always)]
 pub fn silu<T: Exp>(x: T) -> T {
-    logistic_times(x, x, T::of(0.0))
+    logistic_times(x, x, T::of(-0.0))
 }
 
 /// ½(1 + tanh u) = σ(2u). An error in 2u = x·(c₁ + c₂·x²) shows in e^−2u multiplied by 2u, which reaches 90
@@ -47,10 +47,10 @@ pub fn gelu<T: Exp>(x: T) -> T {
     let sum_low = (c1 - (sum - round)) + (cubic - round) + cubic_low + c2.fma(z_low, c2_low.fma(z, c1_low));
     let v = bounded * sum;
     let v_low = bounded.fma(sum, -v) + bounded * sum_low;
-    logistic_times(x, v, v_low)
+    logistic_times(x, v, if v < T::of(0.0) { v_low } else { -v_low })
 }
 
 #[inline(always)]
 pub fn elu<T: Exp>(x: T, alpha: T) -> T {
-    if x > T::of(0.0) { x } else { alpha * expm1(x) }
+    if x > T::of(0.0) { x } else { alpha * expm1_below_60(x) }
 }

@@ -102,6 +102,10 @@ macro_rules! float {
                 $T::copysign(self, sign)
             }
             #[inline(always)]
+            fn is_nan(self) -> bool {
+                $T::is_nan(self)
+            }
+            #[inline(always)]
             fn is_sign_negative(self) -> bool {
                 $T::is_sign_negative(self)
             }
@@ -156,9 +160,9 @@ unsafe extern "C" {
     fn rcp_f32(x: f32) -> f32;
 }
 
-/// 1/x to within one unit in the last place. One Newton step of it is 1/x correctly rounded for every x in
-/// [1, 2^64], whichever way the estimate is off (a test tries all mantissas), so the estimate's own bits do
-/// not show.
+/// 1/x to within one unit in the last place. One Newton step of it is 1/x correctly rounded, whichever way the
+/// estimate is off (a test tries all mantissas), so the estimate's own bits do not show. The one exception is
+/// a mantissa of all ones: there 1/x is a tie but for 2^-24 of a unit, and either neighbour may come out.
 #[inline(always)]
 fn rcp_estimate(x: f32) -> f32 {
     // SAFETY: an arithmetic instruction without preconditions.

@@ -9,8 +9,8 @@ pub trait Erf: Exp {
     const TAIL_ENDS: Self;
     /// From here on erf(x) rounds to 1.
     const ERF_ONE: Self;
-    /// g(a) for a ≥ 0, by a polynomial in (a − 5)/(a + 5) over a + 5.
-    fn tail_factor(self) -> Self;
+    /// g(a)·(a + 5) for a ≥ 0 as a function of t = (a − 5)/(a + 5).
+    fn tail_poly(t: Self) -> Self;
     /// erf(x)/x − 1 for |x| < 1, as a function of z = x².
     fn erf_poly(z: Self) -> Self;
 }
@@ -20,15 +20,13 @@ impl Erf for f32 {
     const ERF_ONE: f32 = 4.0;
 
     #[inline(always)]
-    fn tail_factor(self) -> f32 {
-        let s = (self + 5.0).rcp();
-        let t = s.fma(-10.0, 1.0);
-        s * poly!(t; 0.769_193_05, -0.665_382_5, 0.495_306_43, -0.313_533_57, 0.165_006_58, -0.069_119_21,
+    fn tail_poly(t: f32) -> f32 {
+        poly!(t; 0.769_193_05, -0.665_382_5, 0.495_306_43, -0.313_533_57, 0.165_006_58, -0.069_119_21,
             0.020_874_11, -0.002_954_122, -0.000_959_801_15, 0.000_409_775_56)
     }
     #[inline(always)]
     fn erf_poly(z: f32) -> f32 {
-        poly!(z; 0.128_379_17, -0.376_126_29, 0.112_836_19, -0.026_854_973, 0.005_190_264_4, -0.000_802_567_3,
+        poly!(z; 0.128_379_17, -0.376_126_3, 0.112_836_19, -0.026_854_973, 0.005_190_264_4, -0.000_802_567_3,
             7.901_394e-5)
     }
 }
@@ -38,10 +36,8 @@ impl Erf for f64 {
     const ERF_ONE: f64 = 6.0;
 
     #[inline(always)]
-    fn tail_factor(self) -> f64 {
-        let s = (self + 5.0).rcp();
-        let t = s.fma(-10.0, 1.0);
-        s * poly!(t; 0.769193049750063, -0.6653825028900568, 0.4953056159699761, -0.3135331566712878,
+    fn tail_poly(t: f64) -> f64 {
+        poly!(t; 0.769193049750063, -0.6653825028900568, 0.4953056159699761, -0.3135331566712878,
             0.1650203661704071, -0.06911863870686638, 0.020795066799265068, -0.0029933767620484546,
             -0.0007978693894075961, 0.000544898994268942, -5.937580614250587e-05, -4.9762463759734874e-05,
             1.6681632172871856e-05, 3.979828448376635e-06, -2.7706930323253468e-06, -3.3461832568658863e-07,
@@ -57,12 +53,24 @@ impl Erf for f64 {
     }
 }
 
+/// g(a) for a ≥ 0. Near zero t's error shows threefold, so 1/(a + 5) carries its own.
+#[inline(always)]
+fn tail_factor<T: Erf>(a: T) -> T {
+    let (one, five, minus_ten) = (T::of(1.0), T::of(5.0), T::of(-10.0));
+    let d = a + five;
+    let d_low = a - (d - five);
+    let s = d.rcp();
+    let s_low = s * (-d_low).fma(s, (-d).fma(s, one));
+    let p = T::tail_poly(s_low.fma(minus_ten, s.fma(minus_ten, one)));
+    s_low.fma(p, s * p)
+}
+
 /// num·Q(a) for a ≥ 0, given (a²)/2 in two parts. The power of two comes last, so that a denormal result is
 /// rounded once.
 #[inline(always)]
 fn tail_times<T: Erf>(num: T, a: T, half_square: (T, T)) -> T {
     let (p, k) = (-half_square.0).exp_parts(-half_square.1);
-    let product = num * a.tail_factor();
+    let product = num * tail_factor(a);
     p.fma(product, product).scale(k)
 }
 

@@ -10,7 +10,7 @@ pub trait Exp: Real {
     /// Below it e^x − 1 rounds to −1.
     const MINUS_ONE_BELOW: Self;
     /// (p, k) with e^(self + tail) = 2^k·(1 + p), |p| < 0.42 with its own relative accuracy; for |self| below
-    /// a thousand and |tail| far below |self|.
+    /// a thousand and |tail| far below |self|. No tail is −0, whose addition the compiler drops.
     fn exp_parts(self, tail: Self) -> (Self, i32);
 }
 
@@ -28,7 +28,7 @@ impl Exp for f32 {
         let n = shifted - SHIFT;
         let r = n.fma(-core::f32::consts::LN_2, self);
         let r = n.fma(1.904_654_2e-9, r) + tail;
-        let q = poly!(r; 0.5, 0.166_665_49, 0.041_666_854, 0.008_366_034, 0.001_389_822_1);
+        let q = poly!(r; 0.5, 0.166_665_5, 0.041_666_854, 0.008_366_034, 0.001_389_822_1);
         ((r * r).fma(q, r), k)
     }
 }
@@ -55,14 +55,18 @@ impl Exp for f64 {
 
 #[inline(always)]
 pub fn exp<T: Exp>(x: T) -> T {
-    let (p, k) = x.at_least(T::ZERO_BELOW).at_most(T::INFINITE_ABOVE).exp_parts(T::of(0.0));
+    let (p, k) = x.at_least(T::ZERO_BELOW).at_most(T::INFINITE_ABOVE).exp_parts(T::of(-0.0));
     (T::of(1.0) + p).scale(k)
 }
 
 #[inline(always)]
 pub fn expm1<T: Exp>(x: T) -> T {
-    let (p, k) = x.at_least(T::MINUS_ONE_BELOW).at_most(T::INFINITE_ABOVE).exp_parts(T::of(0.0));
-    // Half of it, since 2^k itself may overflow.
-    let half = T::exp2i(k - 1);
-    half.fma(p, half - T::of(0.5)) * T::of(2.0)
+    if x > T::of(60.0) { exp(x) } else { expm1_below_60(x) }
+}
+
+#[inline(always)]
+pub fn expm1_below_60<T: Exp>(x: T) -> T {
+    let (p, k) = x.at_least(T::MINUS_ONE_BELOW).exp_parts(T::of(-0.0));
+    let power = T::exp2i(k);
+    power.fma(p, power - T::of(1.0))
 }

@@ -4,10 +4,10 @@
 //! arithmetic: an `f32` function does no `f64` work, which runs at 1/32 of the rate on RDNA. The results are
 //! therefore the same bits on every target. Denormals are kept throughout.
 //!
-//! | largest error in ULP | exp, expm1 | log | sin, cos | tanh | erf | normcdf | pow | sigmoid, silu, gelu, elu |
+//! | largest error in ULP | exp (expm1) | log | sin, cos | tanh | erf | normcdf | pow | sigmoid, silu, gelu, elu |
 //! |---|---|---|---|---|---|---|---|---|
-//! | f32 | 2 | 1 | 2 | 2 | 2 | 5 | 4 | 5 |
-//! | f64 | 1 | 1 | 2 | 1 | 2 | 5 | 2 | 5 |
+//! | f32 | 2 (2) | 1 | 2 | 2 | 2 | 5 | 4 | 5 |
+//! | f64 | 1 (2) | 1 | 2 | 1 | 2 | 5 | 2 | 5 |
 //!
 //! `sqrt` and `recip` are correctly rounded. Narrower types compute in `f32` and round once.
 //!
@@ -71,11 +71,13 @@ pub trait Real:
     fn abs(self) -> Self;
     /// |self| with the sign of `sign`.
     fn copysign(self, sign: Self) -> Self;
+    /// Whether it is NaN.
+    fn is_nan(self) -> bool;
     /// Whether the sign bit is set.
     fn is_sign_negative(self) -> bool;
     /// 2^k for a k that is a normal exponent.
     fn exp2i(k: i32) -> Self;
-    /// 1/x correctly rounded, for x in [1, 2^64].
+    /// 1/x for x in [1, 2^64], to half a unit in the last place and 2^-24 of one.
     fn rcp(self) -> Self;
     /// `self`·2^k, rounded once if 2^(k/2)·`self` is a normal number.
     #[cfg(target_arch = "amdgpu")]

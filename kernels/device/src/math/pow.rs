@@ -45,7 +45,7 @@ pub fn pow<T: Exp + Log>(x: T, y: T) -> T {
     let sign = if odd && x.is_sign_negative() { -one } else { one };
     if x == one || y == zero {
         one
-    } else if x != x || y != y {
+    } else if x.is_nan() || y.is_nan() {
         T::NAN
     } else if y.abs() == T::INFINITY {
         if a == one {

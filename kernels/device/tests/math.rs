@@ -1,0 +1,377 @@
+//! The largest error of each math function in units in the last place, with where it occurs.
+//!
+//! f32 functions run on 2^24 inputs spread evenly over all bit patterns, from a start that the seed picks, or on
+//! all 2^32 with `MATH_FULL=1`; f64 functions and pow on random and hard inputs (16 times as many with
+//! `MATH_FULL=1`). `MATH_SEED=n` repeats a run. `cargo test -p amdgpu-device --test math -- --nocapture` prints
+//! the table.
+
+use std::f64::consts;
+
+use amdgpu_device::math::{Math, Real};
+
+mod exact;
+
+fn full() -> bool {
+    std::env::var_os("MATH_FULL").is_some()
+}
+
+/// SplitMix64, seeded by the clock or by `MATH_SEED`.
+struct Random(u64);
+
+impl Random {
+    fn new(what: &str) -> Self {
+        let clock =
+            || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos() as u64;
+        let seed = match std::env::var("MATH_SEED") {
+            Ok(text) => text.parse().expect("MATH_SEED is an unsigned integer"),
+            Err(_) => clock(),
+        };
+        println!("{what}: MATH_SEED={seed}");
+        Random(seed)
+    }
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+    fn uniform(&mut self, low: f64, high: f64) -> f64 {
+        low + (high - low) * (self.next() >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+/// The largest error so far.
+struct Worst {
+    ulp: f64,
+    at: String,
+}
+
+impl Worst {
+    fn new() -> Self {
+        Worst { ulp: 0.0, at: String::from("nowhere") }
+    }
+    fn see(&mut self, ulp: f64, at: impl FnOnce() -> String) {
+        if ulp > self.ulp {
+            *self = Worst { ulp, at: at() };
+        }
+    }
+    fn check(&self, name: &str, limit: f64) {
+        println!("{name:14} {:6.3} ULP (limit {limit}) at {}", self.ulp, self.at);
+        assert!(self.ulp <= limit, "{name} is off by {} ULP at {}; the limit is {limit}", self.ulp, self.at);
+    }
+}
+
+/// Error of `got` in units in the last place of `want`; infinite where one is NaN and the other is not, or where a
+/// zero has the wrong sign.
+fn ulp_f32(got: f32, want: f64) -> f64 {
+    const OVERFLOW: f64 = 340282366920938463463374607431768211456.0; // 2^128
+    if got.is_nan() || want.is_nan() {
+        return if got.is_nan() && want.is_nan() { 0.0 } else { f64::INFINITY };
+    }
+    if got == 0.0 && want.abs() < 1.0 && got.is_sign_negative() != want.is_sign_negative() {
+        return f64::INFINITY;
+    }
+    let exponent = (((want.to_bits() >> 52) & 0x7ff) as i32 - 1023).clamp(-126, 127);
+    let unit = f64::from_bits(((exponent - 23 + 1023) as u64) << 52);
+    (f64::from(got).clamp(-OVERFLOW, OVERFLOW) - want.clamp(-OVERFLOW, OVERFLOW)).abs() / unit
+}
+
+fn f32_function(name: &str, limit: f64, f: impl Fn(f32) -> f32, exact: impl Fn(f64) -> f64) {
+    let edges = [
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        f32::INFINITY,
+        -f32::INFINITY,
+        f32::NAN,
+        f32::MAX,
+        f32::MIN,
+        f32::MIN_POSITIVE,
+        1e-45,
+        -1e-45,
+        88.72283,
+        88.72284,
+        -87.33655,
+        -103.97207,
+        -103.97208,
+        -103.98,
+        0.6,
+        65536.0,
+        65535.996,
+        -6.0,
+        14.17,
+        -14.17,
+        -14.18,
+        13.0,
+        -13.0,
+        0.5,
+        1.5,
+        2.5,
+        -0.5,
+        -1.5,
+        8388607.5,
+        16367173.0 * 1.8889466e22,
+    ];
+    let mut worst = Worst::new();
+    let mut see = |x: f32| {
+        let got = f(x);
+        worst.see(ulp_f32(got, exact(f64::from(x))), || {
+            format!("{x:e}: {got:e}, exactly {:e}", exact(f64::from(x)))
+        });
+    };
+    edges.into_iter().for_each(&mut see);
+    let step = if full() { 1 } else { 256 };
+    let start = Random::new(name).next() as u32 % step;
+    (start..=u32::MAX).step_by(step as usize).for_each(|bits| see(f32::from_bits(bits)));
+    worst.check(&format!("{name} f32"), limit);
+}
+
+macro_rules! f32_tests {
+    ($($name:ident $limit:literal: $f:expr, $exact:expr;)*) => {
+        mod single {
+            use super::*;
+            $(#[test] fn $name() { f32_function(stringify!($name), $limit, $f, $exact); })*
+        }
+    };
+}
+
+fn normcdf(x: f64) -> f64 {
+    0.5 * libm::erfc(-x * consts::FRAC_1_SQRT_2)
+}
+
+fn gelu(x: f64) -> f64 {
+    let twice = 2.0 * (2.0 / consts::PI).sqrt() * (x + 0.044715 * x * x * x);
+    if x == f64::NEG_INFINITY { f64::NAN } else { x / (1.0 + (-twice).exp()) }
+}
+
+// `recip` and `sqrt` of an f32 in f64 are off by 2^-53, so that half a unit is 0.500000001.
+f32_tests! {
+    exp 2.0: Math::exp, f64::exp;
+    expm1 2.0: Math::expm1, |x| x.exp_m1() + 0.0;
+    log 1.0: Math::log, f64::ln;
+    sin 2.0: Math::sin, f64::sin;
+    cos 2.0: Math::cos, f64::cos;
+    tanh 2.0: Math::tanh, f64::tanh;
+    erf 2.0: Math::erf, libm::erf;
+    normcdf 5.0: Math::normcdf, super::normcdf;
+    sqrt 0.500000001: Real::sqrt, f64::sqrt;
+    recip 0.500000001: Real::recip, f64::recip;
+    sigmoid 5.0: Math::sigmoid, |x| 1.0 / (1.0 + (-x).exp());
+    silu 5.0: Math::silu, |x| x / (1.0 + (-x).exp());
+    gelu 5.0: Math::gelu, super::gelu;
+    gelu_erf 5.0: Math::gelu_erf, |x| x * super::normcdf(x);
+    elu 5.0: |x| x.elu(1.5), |x| if x > 0.0 { x } else { 1.5 * x.exp_m1() + 0.0 };
+    floor 0.0: Real::floor, f64::floor;
+    ceil 0.0: Real::ceil, f64::ceil;
+    round 0.0: Real::round, f64::round;
+}
+
+#[test]
+fn gelu_erf_and_normcdf_keep_their_tails() {
+    assert!(ulp_f32((-6.0f32).gelu_erf(), -5.919525870226188e-9) < 2.0);
+    assert!(((-6.0f64).gelu_erf() / -5.919525870226188e-9 - 1.0).abs() < 1e-15);
+    assert!(((-38.0f64).normcdf() / 2.885428e-316 - 1.0).abs() < 1e-6);
+}
+
+/// The internal reciprocal is 1/x correctly rounded although the hardware's estimate may be off by a unit.
+#[test]
+fn one_newton_step_makes_any_estimate_the_correctly_rounded_reciprocal() {
+    for mantissa in 0..(1u32 << 23) - 1 {
+        let x = f32::from_bits(0x3f80_0000 | mantissa);
+        let exact = 1.0 / x;
+        for estimate in [exact.next_down(), exact, exact.next_up()] {
+            if (f64::from(estimate) * f64::from(x) - 1.0).abs() * f64::from(exact)
+                > f64::from(exact.next_up() - exact)
+            {
+                continue; // more than one unit off
+            }
+            let refined = x.mul_add(-estimate, 1.0).mul_add(estimate, estimate);
+            assert_eq!(refined, exact, "1/{x:e} from {estimate:e}");
+        }
+    }
+}
+
+#[test]
+fn pow_f32() {
+    let mut random = Random::new("pow f32");
+    let mut worst = Worst::new();
+    let count = if full() { 1 << 26 } else { 1 << 22 };
+    for i in 0..count {
+        let (x, y) = match i % 4 {
+            0 => (f32::from_bits(random.next() as u32), f32::from_bits(random.next() as u32)),
+            1 => (random.uniform(0.0, 4.0) as f32, random.uniform(-130.0, 130.0) as f32),
+            // near 1, to a power that almost over- or underflows
+            2 => {
+                let x = 1.0 + random.uniform(-1e-3, 1e-3) as f32;
+                (x, (random.uniform(-104.0, 89.0) / f64::from(x).ln()) as f32)
+            }
+            _ => (random.uniform(-50.0, 50.0) as f32, random.uniform(-40.0, 40.0).round() as f32),
+        };
+        let (got, want) = (x.pow(y), f64::from(x).powf(f64::from(y)));
+        worst.see(ulp_f32(got, want), || format!("{x:e}^{y:e}: {got:e}, exactly {want:e}"));
+    }
+    worst.check("pow f32", 4.0);
+}
+
+/// All the special cases that C's Annex F lists, and the std library's on this host.
+#[test]
+fn pow_of_special_values_is_as_in_c() {
+    let values = [
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        0.5,
+        -0.5,
+        2.0,
+        -2.0,
+        3.0,
+        -3.0,
+        1.5,
+        f64::INFINITY,
+        f64::NEG_INFINITY,
+        f64::NAN,
+        1e300,
+        -1e300,
+        1e-300,
+        5e-324,
+        -5e-324,
+        9007199254740993.0,
+        4503599627370497.0,
+        -4503599627370497.5,
+    ];
+    for x in values {
+        for y in values {
+            let (got, want) = (x.pow(y), x.powf(y));
+            let close = (got - want).abs() <= 1e-15 * want.abs();
+            assert!(
+                got.to_bits() == want.to_bits() || got.is_nan() && want.is_nan() || want != 0.0 && close,
+                "{x:e}^{y:e} is {got:e}, should be {want:e}"
+            );
+            let (got, want) = ((x as f32).pow(y as f32), (x as f32).powf(y as f32));
+            let close = (got - want).abs() <= 1e-6 * want.abs();
+            assert!(
+                got.to_bits() == want.to_bits() || got.is_nan() && want.is_nan() || want != 0.0 && close,
+                "{:e}^{:e} in f32 is {got:e}, should be {want:e}",
+                x as f32,
+                y as f32
+            );
+        }
+    }
+}
+
+fn f64_function(
+    name: &str,
+    limit: f64,
+    f: impl Fn(f64) -> f64,
+    exact: exact::Function,
+    ranges: &[(f64, f64)],
+) {
+    let edges = [
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        f64::INFINITY,
+        f64::NEG_INFINITY,
+        f64::NAN,
+        f64::MAX,
+        f64::MIN,
+        f64::MIN_POSITIVE,
+        5e-324,
+        -5e-324,
+        709.782712893384,
+        709.7827128933841,
+        -745.1332191019411,
+        -745.1332191019412,
+        -708.4,
+        1e300,
+        // The doubles nearest to multiples of π/2, relative to their size.
+        5.319372648326541e255,
+        6.09e-5,
+        consts::FRAC_PI_2,
+        consts::PI,
+        consts::TAU,
+        1048576.0,
+        1048575.9999999999,
+        411774.0,
+        1e22,
+        0.625,
+        0.6249999999999999,
+        -37.5,
+        -38.4,
+        -38.5,
+        5.9,
+        1.0000000000000002,
+        0.9999999999999999,
+        consts::FRAC_1_SQRT_2,
+        consts::SQRT_2,
+    ];
+    let mut random = Random::new(name);
+    let mut worst = Worst::new();
+    let mut see = |x: f64| {
+        let got = f(x);
+        let ulp = exact.ulp(x, got);
+        worst.see(ulp, || format!("{x:e}: {got:e}"));
+    };
+    edges.into_iter().for_each(&mut see);
+    let count = if full() { 32768 } else { 2048 };
+    for i in 0..count {
+        if i % 4 == 0 {
+            see(f64::from_bits(random.next()));
+        }
+        let (low, high) = ranges[i % ranges.len()];
+        see(random.uniform(low, high));
+    }
+    worst.check(&format!("{name} f64"), limit);
+}
+
+macro_rules! f64_tests {
+    ($($name:ident $limit:literal: $f:expr, $exact:ident, $ranges:expr;)*) => {
+        mod double {
+            use super::*;
+            $(#[test] fn $name() {
+                f64_function(stringify!($name), $limit, $f, exact::Function::$exact, &$ranges);
+            })*
+        }
+    };
+}
+
+f64_tests! {
+    exp 1.0: Math::exp, Exp, [(-1.0, 1.0), (-750.0, 710.0)];
+    expm1 2.0: Math::expm1, ExpM1, [(-1.0, 1.0), (-40.0, 40.0), (-1e-3, 1e-3)];
+    log 1.0: Math::log, Log, [(0.5, 2.0), (0.0, 100.0), (0.99, 1.01)];
+    sin 2.0: Math::sin, Sin, [(-1.0, 1.0), (-100.0, 100.0), (-1e6, 1e6), (-1e15, 1e15)];
+    cos 2.0: Math::cos, Cos, [(-1.0, 1.0), (-100.0, 100.0), (-1e6, 1e6), (-1e15, 1e15)];
+    tanh 1.0: Math::tanh, Tanh, [(-1.0, 1.0), (-20.0, 20.0), (0.6, 1.0)];
+    erf 2.0: Math::erf, Erf, [(-1.0, 1.0), (-6.0, 6.0), (0.9, 2.0)];
+    normcdf 5.0: Math::normcdf, Normcdf, [(-1.0, 1.0), (-38.6, 9.0), (-5.0, 0.0)];
+    sqrt 0.5: Real::sqrt, Sqrt, [(0.0, 1e10)];
+    recip 0.5: Real::recip, Recip, [(-1e10, 1e10)];
+    sigmoid 5.0: Math::sigmoid, Sigmoid, [(-1.0, 1.0), (-750.0, 40.0), (-30.0, 30.0)];
+    silu 5.0: Math::silu, Silu, [(-1.0, 1.0), (-750.0, 40.0), (-30.0, 30.0)];
+    gelu 5.0: Math::gelu, Gelu, [(-1.0, 1.0), (-22.0, 10.0), (-5.0, 5.0)];
+    gelu_erf 5.0: Math::gelu_erf, GeluErf, [(-1.0, 1.0), (-38.6, 9.0), (-5.0, 5.0)];
+    elu 5.0: |x| x.elu(1.5), Elu, [(-1.0, 1.0), (-40.0, 1.0)];
+}
+
+#[test]
+fn pow_f64() {
+    let mut random = Random::new("pow f64");
+    let mut worst = Worst::new();
+    for i in 0..if full() { 65536 } else { 4096 } {
+        let (x, y) = match i % 4 {
+            0 => (random.uniform(0.0, 1e300), random.uniform(-1.1, 1.1)),
+            1 => (random.uniform(0.0, 4.0), random.uniform(-1000.0, 1000.0)),
+            2 => {
+                let x = 1.0 + random.uniform(-1e-3, 1e-3);
+                (x, random.uniform(-745.0, 709.7) / x.ln())
+            }
+            _ => (random.uniform(-50.0, 50.0), random.uniform(-40.0, 40.0).round()),
+        };
+        let got = x.pow(y);
+        worst.see(exact::pow_ulp(x, y, got), || format!("{x:e}^{y:e}: {got:e}"));
+    }
+    worst.check("pow f64", 2.0);
+}

@@ -4,6 +4,7 @@
 //! encoding family knows where the fields are.
 
 mod memory;
+mod names;
 mod operand;
 mod print;
 mod scalar;

@@ -1,9 +1,12 @@
 //! LLVM's text of an instruction.
 
-use std::fmt;
+use std::fmt::{self, Write};
 
-use crate::gfx::Gfx;
-use crate::inst::Inst;
+use super::names;
+use crate::gfx::{Generation, Gfx};
+use crate::inst::{
+    DppCtrl, Format, InlineFloat, Inst, Omod, Operand, OperandType, SdwaSel, SdwaUnused, SpecialReg, Waitcnt,
+};
 
 /// An instruction that displays as LLVM's disassembler prints it.
 #[derive(Clone, Copy)]
@@ -13,14 +16,515 @@ pub struct Text<'a> {
     pc: Option<u64>,
 }
 
-/// LLVM's text of `inst`; with `pc`, its address, branches show their target.
+/// LLVM's text of `inst`; with `pc`, its address, a branch shows its target's address after it.
 pub fn print(gfx: Gfx, inst: &Inst, pc: Option<u64>) -> Text<'_> {
     Text { gfx, inst, pc }
 }
 
 impl fmt::Display for Text<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let _ = (self.gfx, self.pc);
-        write!(f, "{}{}", self.inst.name, self.inst.suffix)
+        let inst = self.inst;
+        match &inst.vopd_y {
+            Some(y) => {
+                write!(f, "v_dual_{}", inst.name.trim_start_matches("v_"))?;
+                self.operands(f, inst)?;
+                write!(f, " :: v_dual_{}", y.name.trim_start_matches("v_"))?;
+                self.operands(f, y)?;
+            }
+            None => {
+                write!(f, "{}{}", inst.name, inst.suffix)?;
+                self.operands(f, inst)?;
+                self.modifiers(f)?;
+            }
+        }
+        if let (Some(pc), Some(distance)) = (self.pc, branch_distance(inst)) {
+            let target = pc.wrapping_add(4).wrapping_add_signed(i64::from(distance) * 4);
+            write!(f, " // {target:#x}")?;
+        }
+        Ok(())
+    }
+}
+
+/// The distance in dwords of a relative branch, from the following instruction.
+pub(crate) fn branch_distance(inst: &Inst) -> Option<i16> {
+    let branches = inst.name.starts_with("s_branch")
+        || inst.name.starts_with("s_cbranch_") && inst.format == Format::Sopp
+        || inst.name == "s_call_b64"
+        || inst.name.starts_with("s_subvector_loop");
+    match inst.operands.last() {
+        Some(Operand::Imm(imm)) if branches => Some(*imm as i16),
+        _ => None,
+    }
+}
+
+impl Text<'_> {
+    fn operands(&self, f: &mut fmt::Formatter<'_>, inst: &Inst) -> fmt::Result {
+        for i in 0..inst.operands.len() {
+            f.write_str(if i == 0 { " " } else { ", " })?;
+            self.operand_with_modifiers(f, inst, i)?;
+        }
+        Ok(())
+    }
+
+    /// An operand with its negation, absolute value and sign extension.
+    fn operand_with_modifiers(&self, f: &mut fmt::Formatter<'_>, inst: &Inst, i: usize) -> fmt::Result {
+        let mods = &inst.mods;
+        let source = match i.checked_sub(inst.dst_count.into()) {
+            Some(source) if source < 3 => source,
+            _ => return self.operand(f, inst, i),
+        };
+        if mods.sdwa.is_some_and(|sdwa| source < 2 && sdwa.src_sext[source]) {
+            f.write_str("sext(")?;
+            self.operand(f, inst, i)?;
+            return f.write_char(')');
+        }
+        let (neg, abs) = (mods.neg_of(source), mods.abs_of(source));
+        // "-1" would be another constant.
+        let constant = matches!(inst.operands[i], Operand::InlineInt(_) | Operand::Literal(_))
+            || matches!(inst.operands[i], Operand::InlineFloat(_)) && false;
+        match (neg, abs) {
+            (true, false) if constant => {
+                f.write_str("neg(")?;
+                self.operand(f, inst, i)?;
+                return f.write_char(')');
+            }
+            (true, _) => f.write_char('-')?,
+            _ => {}
+        }
+        if abs {
+            f.write_char('|')?;
+        }
+        self.operand(f, inst, i)?;
+        if abs { f.write_char('|') } else { Ok(()) }
+    }
+
+    fn operand(&self, f: &mut fmt::Formatter<'_>, inst: &Inst, i: usize) -> fmt::Result {
+        match inst.operands[i] {
+            Operand::Sgpr { index, count } => tuple(f, "s", index, count),
+            Operand::Vgpr { index, count } => tuple(f, "v", index, count),
+            Operand::Agpr { index, count } => tuple(f, "a", index, count),
+            Operand::Ttmp { index, count } => tuple(f, "ttmp", index, count),
+            Operand::VgprHalf { index, high } => write!(f, "v{index}.{}", if high { 'h' } else { 'l' }),
+            Operand::Special(reg) => f.write_str(special(reg)),
+            Operand::InlineInt(value) => write!(f, "{value}"),
+            Operand::InlineFloat(value) => inline_float(f, value, inst.operands.ty(i)),
+            Operand::Literal(value) if is_k(inst.name, i) => write!(f, "{value:#x}"),
+            Operand::Literal(value) => literal(f, value, inst.operands.ty(i)),
+            Operand::Imm(value) => self.imm(f, inst, value),
+            Operand::HwReg(reg) => {
+                match names::hwreg(self.gfx, reg.id) {
+                    Some(name) => write!(f, "hwreg({name}")?,
+                    None => write!(f, "hwreg({}", reg.id)?,
+                }
+                if reg.offset != 0 || reg.width != 32 {
+                    write!(f, ", {}, {}", reg.offset, reg.width)?;
+                }
+                f.write_char(')')
+            }
+            Operand::SendMsg(message) => f.write_str(&names::message(self.gfx, message)),
+            Operand::Waitcnt(counters) => self.waitcnt(f, counters),
+            Operand::Off => f.write_str("off"),
+        }
+    }
+
+    fn imm(&self, f: &mut fmt::Formatter<'_>, inst: &Inst, value: i64) -> fmt::Result {
+        match inst.name {
+            "s_delay_alu" => f.write_str(&names::delay(value as u16)),
+            "s_waitcnt_depctr" | "s_wait_alu" => f.write_str(&names::depctr(self.gfx, value as u16)),
+            _ if inst.decimal_imm() => write!(f, "{value}"),
+            _ if value < 0 => write!(f, "-{:#x}", -value),
+            _ => write!(f, "{value:#x}"),
+        }
+    }
+
+    fn waitcnt(&self, f: &mut fmt::Formatter<'_>, counters: Waitcnt) -> fmt::Result {
+        let lgkm_max = if self.gfx.generation() == Generation::Cdna { 15 } else { 63 };
+        let Waitcnt { vmcnt, expcnt, lgkmcnt } = counters;
+        let all = vmcnt.is_none() && expcnt.is_none() && lgkmcnt.is_none();
+        let mut space = "";
+        for (name, value, max) in
+            [("vmcnt", vmcnt, 63), ("expcnt", expcnt, 7), ("lgkmcnt", lgkmcnt, lgkm_max)]
+        {
+            if let Some(value) = value.or(all.then_some(max)) {
+                write!(f, "{space}{name}({value})")?;
+                space = " ";
+            }
+        }
+        Ok(())
+    }
+
+    fn modifiers(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.inst.format {
+            Format::Smem => self.smem_modifiers(f),
+            Format::Ds => self.ds_modifiers(f),
+            Format::Flat | Format::Global | Format::Scratch => self.flat_modifiers(f),
+            Format::Mubuf | Format::Mtbuf => self.buffer_modifiers(f),
+            Format::Vop1 | Format::Vop2 | Format::Vopc | Format::Vop3 => self.vop_modifiers(f),
+            Format::Vop3p => self.packed_modifiers(f),
+            _ => Ok(()),
+        }
+    }
+
+    fn smem_modifiers(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mods = &self.inst.mods;
+        let register = !matches!(self.inst.operands.last(), None | Some(Operand::Imm(_)));
+        let encodes_both = match self.gfx.generation() {
+            Generation::Cdna => self.inst.raw[0] >> 14 & 1 != 0 && self.inst.raw[0] >> 17 & 1 != 0,
+            Generation::Gfx12 => true,
+            _ => mods.offset != 0,
+        };
+        if register && encodes_both && self.inst.operands.len() > 1 {
+            let sign = if mods.offset < 0 { "-" } else { "" };
+            write!(f, " offset:{sign}{:#x}", mods.offset.unsigned_abs())?;
+        }
+        flag(f, mods.glc, "glc")?;
+        flag(f, mods.dlc, "dlc")?;
+        self.temporal(f)
+    }
+
+    fn ds_modifiers(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mods = &self.inst.mods;
+        number(f, "offset", mods.offset)?;
+        number(f, "offset0", mods.offset0.into())?;
+        number(f, "offset1", mods.offset1.into())?;
+        flag(f, mods.gds, "gds")
+    }
+
+    fn flat_modifiers(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        number(f, "offset", self.inst.mods.offset)?;
+        self.cache_policy(f)?;
+        flag(f, self.inst.mods.lds, "lds")
+    }
+
+    fn buffer_modifiers(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mods = &self.inst.mods;
+        flag(f, mods.idxen, "idxen")?;
+        flag(f, mods.offen, "offen")?;
+        number(f, "offset", mods.offset)?;
+        self.cache_policy(f)?;
+        flag(f, mods.lds, "lds")?;
+        flag(f, mods.tfe, "tfe")
+    }
+
+    fn cache_policy(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mods = &self.inst.mods;
+        if self.gfx == Gfx::Gfx942 {
+            flag(f, mods.glc, "sc0")?;
+            flag(f, mods.slc, "nt")?;
+            return flag(f, mods.scc, "sc1");
+        }
+        flag(f, mods.glc, "glc")?;
+        flag(f, mods.slc, "slc")?;
+        flag(f, mods.dlc, "dlc")?;
+        flag(f, mods.scc, "scc")?;
+        self.temporal(f)
+    }
+
+    /// Temporal hint and scope of gfx12.
+    fn temporal(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mods = &self.inst.mods;
+        let system = mods.scope == 3;
+        let name = self.inst.name;
+        if name.contains("atomic") {
+            match mods.th {
+                0 => {}
+                1 => f.write_str(" th:TH_ATOMIC_RETURN")?,
+                2 => f.write_str(" th:TH_ATOMIC_NT")?,
+                3 => f.write_str(" th:TH_ATOMIC_NT_RETURN")?,
+                th if mods.scope < 2 => write!(f, " th:TH_ATOMIC_{th:#x}")?,
+                4 | 5 => f.write_str(" th:TH_ATOMIC_CASCADE_RT")?,
+                _ => f.write_str(" th:TH_ATOMIC_CASCADE_NT")?,
+            }
+        } else if mods.th != 0 {
+            let store = name.contains("store");
+            let hint = match mods.th {
+                1 => "NT",
+                2 => "HT",
+                3 if system => "BYPASS",
+                3 => {
+                    if store {
+                        "WB"
+                    } else {
+                        "LU"
+                    }
+                }
+                4 => "NT_RT",
+                5 => "RT_NT",
+                6 => "NT_HT",
+                _ if store => "NT_WB",
+                _ => "",
+            };
+            match hint {
+                "" => f.write_str(" th:0x7")?,
+                hint => write!(f, " th:TH_{}_{hint}", if store { "STORE" } else { "LOAD" })?,
+            }
+        }
+        match mods.scope {
+            1 => f.write_str(" scope:SCOPE_SE"),
+            2 => f.write_str(" scope:SCOPE_DEV"),
+            3 => f.write_str(" scope:SCOPE_SYS"),
+            _ => Ok(()),
+        }
+    }
+
+    fn vop_modifiers(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let inst = self.inst;
+        let mods = &inst.mods;
+        if inst.format == Format::Vop3 && mods.op_sel != 0 {
+            let sources = inst.srcs().len();
+            f.write_str(" op_sel:[")?;
+            for i in 0..sources {
+                write!(f, "{},", mods.op_sel >> i & 1)?;
+            }
+            write!(f, "{}]", mods.op_sel >> 3 & 1)?;
+        }
+        self.clamp_omod(f)?;
+        self.lane_modifiers(f)
+    }
+
+    fn clamp_omod(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        flag(f, self.inst.mods.clamp, "clamp")?;
+        match self.inst.mods.omod {
+            Omod::None => Ok(()),
+            Omod::Mul2 => f.write_str(" mul:2"),
+            Omod::Mul4 => f.write_str(" mul:4"),
+            Omod::Div2 => f.write_str(" div:2"),
+        }
+    }
+
+    fn lane_modifiers(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(dpp) = &self.inst.mods.dpp {
+            match dpp.ctrl {
+                DppCtrl::QuadPerm(lanes) => list(f, "quad_perm", &lanes)?,
+                DppCtrl::RowShl(n) => write!(f, " row_shl:{n}")?,
+                DppCtrl::RowShr(n) => write!(f, " row_shr:{n}")?,
+                DppCtrl::RowRor(n) => write!(f, " row_ror:{n}")?,
+                DppCtrl::WaveShl => f.write_str(" wave_shl:1")?,
+                DppCtrl::WaveRol => f.write_str(" wave_rol:1")?,
+                DppCtrl::WaveShr => f.write_str(" wave_shr:1")?,
+                DppCtrl::WaveRor => f.write_str(" wave_ror:1")?,
+                DppCtrl::RowMirror => f.write_str(" row_mirror")?,
+                DppCtrl::RowHalfMirror => f.write_str(" row_half_mirror")?,
+                DppCtrl::RowBcast15 => f.write_str(" row_bcast:15")?,
+                DppCtrl::RowBcast31 => f.write_str(" row_bcast:31")?,
+                DppCtrl::RowNewBcast(n) => write!(f, " row_newbcast:{n}")?,
+                DppCtrl::RowShare(n) => write!(f, " row_share:{n}")?,
+                DppCtrl::RowXmask(n) => write!(f, " row_xmask:{n}")?,
+                DppCtrl::Dpp8(lanes) => {
+                    list(f, "dpp8", &lanes)?;
+                    return if dpp.fetch_inactive { f.write_str(" fi:1") } else { Ok(()) };
+                }
+            }
+            write!(f, " row_mask:{:#x} bank_mask:{:#x}", dpp.row_mask, dpp.bank_mask)?;
+            if dpp.bound_ctrl {
+                f.write_str(" bound_ctrl:1")?;
+            }
+            if dpp.fetch_inactive {
+                f.write_str(" fi:1")?;
+            }
+        }
+        if let Some(sdwa) = &self.inst.mods.sdwa {
+            if self.inst.format != Format::Vopc {
+                let unused = match sdwa.dst_unused {
+                    SdwaUnused::Pad => "PAD",
+                    SdwaUnused::Sext => "SEXT",
+                    SdwaUnused::Preserve => "PRESERVE",
+                };
+                write!(f, " dst_sel:{} dst_unused:UNUSED_{unused}", selection(sdwa.dst_sel))?;
+            }
+            write!(f, " src0_sel:{}", selection(sdwa.src_sel[0]))?;
+            if self.inst.srcs().len() > 1 {
+                write!(f, " src1_sel:{}", selection(sdwa.src_sel[1]))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn packed_modifiers(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let inst = self.inst;
+        let mods = &inst.mods;
+        if mods.cbsz != 0 || mods.abid != 0 || mods.blgp != 0 {
+            number(f, "cbsz", mods.cbsz.into())?;
+            number(f, "abid", mods.abid.into())?;
+            number(f, "blgp", mods.blgp.into())?;
+        }
+        let sources = inst.srcs().len();
+        let mask = (1u8 << sources.min(3)) - 1;
+        let bits = |value: u8| -> Vec<u8> { (0..sources.min(3)).map(|i| value >> i & 1).collect() };
+        if self.has_op_sel() {
+            if mods.op_sel & mask != 0 {
+                list(f, "op_sel", &bits(mods.op_sel))?;
+            }
+            let default_hi = if inst.name.contains("_mix") { 0 } else { mask };
+            if mods.op_sel_hi & mask != default_hi {
+                list(f, "op_sel_hi", &bits(mods.op_sel_hi))?;
+            }
+        }
+        if mods.neg_lo & mask != 0 {
+            list(f, "neg_lo", &bits(mods.neg_lo))?;
+        }
+        if mods.neg_hi & mask != 0 {
+            list(f, "neg_hi", &bits(mods.neg_hi))?;
+        }
+        self.clamp_omod(f)?;
+        self.lane_modifiers(f)
+    }
+
+    fn has_op_sel(&self) -> bool {
+        let name = self.inst.name;
+        !["v_mfma", "v_smfmac", "v_accvgpr", "v_wmma", "v_swmmac"].iter().any(|p| name.starts_with(p))
+    }
+}
+
+impl Inst {
+    /// LLVM prints the immediate in decimal.
+    fn decimal_imm(&self) -> bool {
+        match self.format {
+            Format::Smem => false,
+            Format::Sopk => branch_distance(self).is_some() || self.name.starts_with("s_cbranch"),
+            Format::Sopp => !matches!(
+                self.name,
+                "s_nop"
+                    | "s_setkill"
+                    | "s_sethalt"
+                    | "s_sleep"
+                    | "s_set_inst_prefetch_distance"
+                    | "s_inst_prefetch"
+                    | "s_clause"
+                    | "s_wait_event"
+                    | "s_trap"
+                    | "s_round_mode"
+                    | "s_denorm_mode"
+            ),
+            _ => false,
+        }
+    }
+}
+
+/// Operand `i` of fmaak and fmamk is the literal that the instruction always has.
+fn is_k(name: &str, i: usize) -> bool {
+    let middle = name.contains("fmamk") || name.contains("madmk");
+    let end = name.contains("fmaak") || name.contains("madak");
+    middle && i == 2 || end && i == 3
+}
+
+fn tuple(f: &mut fmt::Formatter<'_>, prefix: &str, index: u8, count: u8) -> fmt::Result {
+    match count {
+        1 => write!(f, "{prefix}{index}"),
+        _ => write!(f, "{prefix}[{index}:{}]", u32::from(index) + u32::from(count) - 1),
+    }
+}
+
+fn flag(f: &mut fmt::Formatter<'_>, set: bool, name: &str) -> fmt::Result {
+    if set { write!(f, " {name}") } else { Ok(()) }
+}
+
+fn number(f: &mut fmt::Formatter<'_>, name: &str, value: i32) -> fmt::Result {
+    if value != 0 { write!(f, " {name}:{value}") } else { Ok(()) }
+}
+
+fn list(f: &mut fmt::Formatter<'_>, name: &str, values: &[u8]) -> fmt::Result {
+    write!(f, " {name}:[")?;
+    for (i, value) in values.iter().enumerate() {
+        write!(f, "{}{value}", if i == 0 { "" } else { "," })?;
+    }
+    f.write_char(']')
+}
+
+fn selection(sel: SdwaSel) -> &'static str {
+    match sel {
+        SdwaSel::Byte0 => "BYTE_0",
+        SdwaSel::Byte1 => "BYTE_1",
+        SdwaSel::Byte2 => "BYTE_2",
+        SdwaSel::Byte3 => "BYTE_3",
+        SdwaSel::Word0 => "WORD_0",
+        SdwaSel::Word1 => "WORD_1",
+        SdwaSel::Dword => "DWORD",
+    }
+}
+
+fn inline_float(f: &mut fmt::Formatter<'_>, value: InlineFloat, ty: OperandType) -> fmt::Result {
+    if ty == OperandType::I16 {
+        return write!(f, "{:#x}", value.f16_bits());
+    }
+    f.write_str(match value {
+        InlineFloat::Half => "0.5",
+        InlineFloat::MinusHalf => "-0.5",
+        InlineFloat::One => "1.0",
+        InlineFloat::MinusOne => "-1.0",
+        InlineFloat::Two => "2.0",
+        InlineFloat::MinusTwo => "-2.0",
+        InlineFloat::Four => "4.0",
+        InlineFloat::MinusFour => "-4.0",
+        InlineFloat::InvTwoPi if ty.dwords() == 2 && ty != OperandType::B64 => "0.15915494309189532",
+        InlineFloat::InvTwoPi => "0.15915494",
+    })
+}
+
+/// A literal; one that an inline constant could say is marked `lit()`, so that it assembles to the same bytes.
+fn literal(f: &mut fmt::Formatter<'_>, value: u32, ty: OperandType) -> fmt::Result {
+    let small = |value: i32| (-16..=64).contains(&value);
+    let half = value as u16;
+    let half_float = || FLOATS.iter().any(|float| float.f16_bits() == half);
+    let (text, inline) = match ty {
+        OperandType::F16 | OperandType::M16 => (half.into(), small((half as i16).into()) || half_float()),
+        OperandType::B16 | OperandType::I16 => (half.into(), small((half as i16).into())),
+        OperandType::V2F16 => (value, small(value as i32) || value <= 0xffff && half_float()),
+        OperandType::V2Bf16 => {
+            let bf16 = value <= 0xffff && FLOATS.iter().any(|float| float.bf16_bits() == half);
+            (value, small(value as i32) || bf16)
+        }
+        OperandType::F64 => (value, false),
+        OperandType::B64 | OperandType::I64 => (value, value <= 64),
+        _ => (value, small(value as i32) || FLOATS.iter().any(|float| float.f32_bits() == value)),
+    };
+    if inline { write!(f, "lit({value:#x})") } else { write!(f, "{text:#x}") }
+}
+
+const FLOATS: [InlineFloat; 9] = [
+    InlineFloat::Half,
+    InlineFloat::MinusHalf,
+    InlineFloat::One,
+    InlineFloat::MinusOne,
+    InlineFloat::Two,
+    InlineFloat::MinusTwo,
+    InlineFloat::Four,
+    InlineFloat::MinusFour,
+    InlineFloat::InvTwoPi,
+];
+
+fn special(reg: SpecialReg) -> &'static str {
+    match reg {
+        SpecialReg::FlatScratchLo => "flat_scratch_lo",
+        SpecialReg::FlatScratchHi => "flat_scratch_hi",
+        SpecialReg::FlatScratch => "flat_scratch",
+        SpecialReg::FlatScratchBaseLo => "src_flat_scratch_base_lo",
+        SpecialReg::FlatScratchBaseHi => "src_flat_scratch_base_hi",
+        SpecialReg::XnackMaskLo => "xnack_mask_lo",
+        SpecialReg::XnackMaskHi => "xnack_mask_hi",
+        SpecialReg::XnackMask => "xnack_mask",
+        SpecialReg::VccLo => "vcc_lo",
+        SpecialReg::VccHi => "vcc_hi",
+        SpecialReg::Vcc => "vcc",
+        SpecialReg::ExecLo => "exec_lo",
+        SpecialReg::ExecHi => "exec_hi",
+        SpecialReg::Exec => "exec",
+        SpecialReg::TbaLo => "tba_lo",
+        SpecialReg::TbaHi => "tba_hi",
+        SpecialReg::Tba => "tba",
+        SpecialReg::TmaLo => "tma_lo",
+        SpecialReg::TmaHi => "tma_hi",
+        SpecialReg::Tma => "tma",
+        SpecialReg::M0 => "m0",
+        SpecialReg::Null => "null",
+        SpecialReg::Vccz => "src_vccz",
+        SpecialReg::Execz => "src_execz",
+        SpecialReg::Scc => "src_scc",
+        SpecialReg::SharedBase => "src_shared_base",
+        SpecialReg::SharedLimit => "src_shared_limit",
+        SpecialReg::PrivateBase => "src_private_base",
+        SpecialReg::PrivateLimit => "src_private_limit",
+        SpecialReg::PopsExitingWaveId => "src_pops_exiting_wave_id",
+        SpecialReg::LdsDirect => "src_lds_direct",
     }
 }

@@ -137,6 +137,7 @@ impl Reader {
         let scratch = inst.format == Format::Scratch;
         for &(field, ty) in &row.fields {
             match field {
+                Field::Vdst if inst.mods.lds => {}
                 Field::Vdst => {
                     let operand = self.data(fields.vdst, ty, fields.acc)?;
                     push_dst(&mut inst, operand, ty);

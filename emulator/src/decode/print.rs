@@ -59,6 +59,9 @@ pub(crate) fn branch_distance(inst: &Inst) -> Option<i16> {
 
 impl Text<'_> {
     fn operands(&self, f: &mut fmt::Formatter<'_>, inst: &Inst) -> fmt::Result {
+        if inst.name == "s_endpgm" && inst.operands[..] == [Operand::Imm(0)] {
+            return Ok(());
+        }
         for i in 0..inst.operands.len() {
             f.write_str(if i == 0 { " " } else { ", " })?;
             self.operand_with_modifiers(f, inst, i)?;
@@ -80,8 +83,7 @@ impl Text<'_> {
         }
         let (neg, abs) = (mods.neg_of(source), mods.abs_of(source));
         // "-1" would be another constant.
-        let constant = matches!(inst.operands[i], Operand::InlineInt(_) | Operand::Literal(_))
-            || matches!(inst.operands[i], Operand::InlineFloat(_)) && false;
+        let constant = matches!(inst.operands[i], Operand::InlineInt(_) | Operand::Literal(_));
         match (neg, abs) {
             (true, false) if constant => {
                 f.write_str("neg(")?;
@@ -131,7 +133,8 @@ impl Text<'_> {
         match inst.name {
             "s_delay_alu" => f.write_str(&names::delay(value as u16)),
             "s_waitcnt_depctr" | "s_wait_alu" => f.write_str(&names::depctr(self.gfx, value as u16)),
-            _ if inst.decimal_imm() => write!(f, "{value}"),
+            "s_set_gpr_idx_on" if value < 16 => gpr_index_mode(f, value),
+            _ if decimal_imm(inst) => write!(f, "{value}"),
             _ if value < 0 => write!(f, "-{:#x}", -value),
             _ => write!(f, "{value:#x}"),
         }
@@ -184,7 +187,11 @@ impl Text<'_> {
 
     fn ds_modifiers(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mods = &self.inst.mods;
-        number(f, "offset", mods.offset)?;
+        if self.inst.name == "ds_swizzle_b32" {
+            swizzle(f, mods.offset as u32)?;
+        } else {
+            number(f, "offset", mods.offset)?;
+        }
         number(f, "offset0", mods.offset0.into())?;
         number(f, "offset1", mods.offset1.into())?;
         flag(f, mods.gds, "gds")
@@ -271,12 +278,13 @@ impl Text<'_> {
         let inst = self.inst;
         let mods = &inst.mods;
         if inst.format == Format::Vop3 && mods.op_sel != 0 {
-            let sources = inst.srcs().len();
-            f.write_str(" op_sel:[")?;
-            for i in 0..sources {
-                write!(f, "{},", mods.op_sel >> i & 1)?;
+            let mut bits: Vec<u8> = (0..inst.srcs().len()).map(|i| mods.op_sel >> i & 1).collect();
+            if inst.name.starts_with("v_permlane") {
+                bits.truncate(2);
+            } else {
+                bits.push(mods.op_sel >> 3 & 1);
             }
-            write!(f, "{}]", mods.op_sel >> 3 & 1)?;
+            list(f, "op_sel", &bits)?;
         }
         self.clamp_omod(f)?;
         self.lane_modifiers(f)
@@ -376,29 +384,10 @@ impl Text<'_> {
     }
 }
 
-impl Inst {
-    /// LLVM prints the immediate in decimal.
-    fn decimal_imm(&self) -> bool {
-        match self.format {
-            Format::Smem => false,
-            Format::Sopk => branch_distance(self).is_some() || self.name.starts_with("s_cbranch"),
-            Format::Sopp => !matches!(
-                self.name,
-                "s_nop"
-                    | "s_setkill"
-                    | "s_sethalt"
-                    | "s_sleep"
-                    | "s_set_inst_prefetch_distance"
-                    | "s_inst_prefetch"
-                    | "s_clause"
-                    | "s_wait_event"
-                    | "s_trap"
-                    | "s_round_mode"
-                    | "s_denorm_mode"
-            ),
-            _ => false,
-        }
-    }
+/// LLVM prints the immediate of these in decimal.
+fn decimal_imm(inst: &Inst) -> bool {
+    let name = inst.name;
+    branch_distance(inst).is_some() || name == "s_endpgm" || name.starts_with("s_cbranch") || name.starts_with("s_atc_probe")
 }
 
 /// Operand `i` of fmaak and fmamk is the literal that the instruction always has.
@@ -429,6 +418,54 @@ fn list(f: &mut fmt::Formatter<'_>, name: &str, values: &[u8]) -> fmt::Result {
         write!(f, "{}{value}", if i == 0 { "" } else { "," })?;
     }
     f.write_char(']')
+}
+
+fn gpr_index_mode(f: &mut fmt::Formatter<'_>, mode: i64) -> fmt::Result {
+    f.write_str("gpr_idx(")?;
+    let mut comma = "";
+    for (i, name) in ["SRC0", "SRC1", "SRC2", "DST"].iter().enumerate() {
+        if mode >> i & 1 != 0 {
+            write!(f, "{comma}{name}")?;
+            comma = ",";
+        }
+    }
+    f.write_char(')')
+}
+
+/// The offset of `ds_swizzle_b32`, which holds the pattern.
+fn swizzle(f: &mut fmt::Formatter<'_>, imm: u32) -> fmt::Result {
+    let (and, or, xor) = (imm & 31, imm >> 5 & 31, imm >> 10 & 31);
+    let group = 32 - and;
+    match imm {
+        0 => Ok(()),
+        0x8000..=0x80ff => {
+            write!(f, " offset:swizzle(QUAD_PERM,{},{},{},{})", imm & 3, imm >> 2 & 3, imm >> 4 & 3, imm >> 6 & 3)
+        }
+        0xc000..=0xdfff => write!(f, " offset:swizzle(ROTATE,{},{or})", imm >> 10 & 1),
+        0xe000..=0xffff => write!(f, " offset:swizzle(FFT,{and})"),
+        0x8000.. => write!(f, " offset:{imm}"),
+        _ if and == 31 && or == 0 && xor.is_power_of_two() => write!(f, " offset:swizzle(SWAP,{xor})"),
+        _ if and == 31 && or == 0 && xor != 0 && (xor + 1).is_power_of_two() => {
+            write!(f, " offset:swizzle(REVERSE,{})", xor + 1)
+        }
+        _ if group > 1 && group.is_power_of_two() && or < group && xor == 0 => {
+            write!(f, " offset:swizzle(BROADCAST,{group},{or})")
+        }
+        _ => {
+            f.write_str(" offset:swizzle(BITMASK_PERM,\"")?;
+            for bit in (0..5).rev() {
+                let of_zero = (or ^ xor) >> bit & 1;
+                let of_one = ((and | or) ^ xor) >> bit & 1;
+                f.write_char(match (of_zero, of_one) {
+                    (0, 0) => '0',
+                    (1, 1) => '1',
+                    (0, _) => 'p',
+                    _ => 'i',
+                })?;
+            }
+            f.write_str("\")")
+        }
+    }
 }
 
 fn selection(sel: SdwaSel) -> &'static str {

@@ -3,7 +3,7 @@
 use super::table::{Field, Row};
 use super::{Reader, Result, push_dst};
 use crate::gfx::{Generation, Gfx};
-use crate::inst::{Format, HwReg, Inst, Operand, OperandType, Waitcnt};
+use crate::inst::{Format, HwReg, Inst, Operand, OperandType, SpecialReg, Waitcnt};
 
 impl Reader {
     pub(super) fn sop1(&mut self) -> Result<Inst> {
@@ -49,7 +49,8 @@ impl Reader {
                 Field::HwReg => Operand::HwReg(self.hwreg()),
                 Field::Waitcnt => Operand::Waitcnt(self.waitcnt()),
                 Field::Delay => Operand::Imm(self.bits(0, 0, 16).into()),
-                Field::Message => Operand::SendMsg(self.bits(0, 0, 8) as u16),
+                Field::Message => Operand::SendMsg(self.bits(0, 0, 16) as u16),
+                Field::MessageSource => Operand::SendMsg(self.bits(0, 0, 8) as u16),
                 _ => return Err(self.unknown()),
             };
             inst.operands.push(operand, ty);
@@ -154,6 +155,9 @@ impl Reader {
             inst.operands.push(Operand::Imm(self.bits(0, 6, 5).into()), ty);
         } else if has_register {
             inst.operands.push(self.scalar(register, 1)?, ty);
+        } else if offset == 0 && matches!(self.generation, Generation::Gfx10 | Generation::Gfx11) {
+            // LLVM takes the encoding without an offset for the form with a register.
+            inst.operands.push(Operand::Special(SpecialReg::Null), ty);
         } else {
             inst.operands.push(Operand::Imm(offset.into()), ty);
         }

@@ -38,8 +38,10 @@ pub(super) enum Field {
     HwReg,
     Waitcnt,
     Delay,
-    /// Message number in the SSRC0 field.
+    /// Message in the 16-bit constant.
     Message,
+    /// Message in the SSRC0 field.
+    MessageSource,
     // Vector
     Vdst,
     /// A scalar register in the VDST field.
@@ -85,7 +87,8 @@ impl Field {
             "hwreg" => Field::HwReg,
             "waitcnt" => Field::Waitcnt,
             "delay" => Field::Delay,
-            "ssendmsg" => Field::Message,
+            "msg" => Field::Message,
+            "ssendmsg" => Field::MessageSource,
             "vdst" => Field::Vdst,
             "vdst_s" => Field::VdstScalar,
             "vdst_m" => Field::VdstMask,
@@ -219,7 +222,7 @@ impl Target {
         let table = match section {
             "vop1" | "vop2" | "vopc" => {
                 if !row.has(Field::E32Only) {
-                    row.suffixed = row.name != "v_nop";
+                    row.suffixed = !row.fields.is_empty();
                     let wide = to_vop3(&row, section);
                     let base = match section {
                         "vop1" => vop1_in_vop3,

@@ -38,7 +38,8 @@ impl Reader {
             SDWA if extended && self.has_sdwa() => return self.sdwa(inst, row),
             DPP16 | DPP8 | DPP8_FI if extended && self.has_dpp(src0) => {
                 let src0 = self.dpp(src0, &mut inst.mods)?;
-                inst.suffix = "_dpp";
+                let gfx11 = matches!(self.generation, Generation::Gfx11 | Generation::Gfx12);
+                inst.suffix = if format == Format::Vopc && gfx11 { "" } else { "_dpp" };
                 if src0 == DPP16 {
                     neg_abs(&mut inst.mods, self.bits(1, 20, 4));
                 }
@@ -302,16 +303,18 @@ impl Reader {
     fn mai(&mut self, row: &Row) -> Result<Inst> {
         let mut inst = self.inst(Format::Vop3p, row);
         let acc_cd = self.bit(0, 15);
-        inst.mods.cbsz = self.bits(0, 8, 3) as u8;
-        inst.mods.abid = self.bits(0, 11, 4) as u8;
-        inst.mods.blgp = self.bits(1, 29, 3) as u8;
         let read = row.name == "v_accvgpr_read_b32";
         let write = row.name == "v_accvgpr_write_b32";
+        if !read && !write {
+            inst.mods.cbsz = self.bits(0, 8, 3) as u8;
+            inst.mods.abid = self.bits(0, 11, 4) as u8;
+            inst.mods.blgp = self.bits(1, 29, 3) as u8;
+        }
         let sparse = row.name.starts_with("v_smfmac");
         for &(field, ty) in &row.fields {
             let (code, acc) = match field {
-                Field::Vdst => (256 + self.bits(0, 0, 8), acc_cd || write),
-                Field::Src0 => (self.bits(1, 0, 9), self.bit(1, 27) || read),
+                Field::Vdst => (256 + self.bits(0, 0, 8), write || acc_cd && !read),
+                Field::Src0 => (self.bits(1, 0, 9), read || self.bit(1, 27) && !write),
                 Field::Src1 => (self.bits(1, 9, 9), self.bit(1, 28)),
                 Field::Src2 => (self.bits(1, 18, 9), acc_cd && !sparse),
                 _ => return Err(self.unknown()),

@@ -37,7 +37,10 @@ impl Reader {
                     let operand = self.data(self.bits(1, 24, 8), ty, acc)?;
                     push_dst(&mut inst, operand, ty);
                 }
-                Field::Addr => inst.operands.push(self.vgpr(self.bits(1, 0, 8), ty)?, ty),
+                Field::Addr => {
+                    let acc = acc && row.name.starts_with("ds_gws");
+                    inst.operands.push(self.data(self.bits(1, 0, 8), ty, acc)?, ty);
+                }
                 Field::Data0 => inst.operands.push(self.data(self.bits(1, 8, 8), ty, acc)?, ty),
                 Field::Data1 => inst.operands.push(self.data(self.bits(1, 16, 8), ty, acc)?, ty),
                 _ => return Err(self.unknown()),

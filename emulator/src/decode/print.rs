@@ -83,7 +83,8 @@ impl Text<'_> {
         }
         let (neg, abs) = (mods.neg_of(source), mods.abs_of(source));
         // "-1" would be another constant.
-        let constant = matches!(inst.operands[i], Operand::InlineInt(_) | Operand::Literal(_));
+        let constant =
+            matches!(inst.operands[i], Operand::InlineInt(_) | Operand::InlineFloat(_) | Operand::Literal(_));
         match (neg, abs) {
             (true, false) if constant => {
                 f.write_str("neg(")?;
@@ -112,7 +113,7 @@ impl Text<'_> {
             Operand::InlineFloat(value) => inline_float(f, value, inst.operands.ty(i)),
             Operand::Literal(value) if is_k(inst.name, i) => write!(f, "{value:#x}"),
             Operand::Literal(value) => literal(f, value, inst.operands.ty(i)),
-            Operand::Imm(value) => self.imm(f, inst, value),
+            Operand::Imm(value) => self.imm(f, inst, i, value),
             Operand::HwReg(reg) => {
                 match names::hwreg(self.gfx, reg.id) {
                     Some(name) => write!(f, "hwreg({name}")?,
@@ -129,12 +130,13 @@ impl Text<'_> {
         }
     }
 
-    fn imm(&self, f: &mut fmt::Formatter<'_>, inst: &Inst, value: i64) -> fmt::Result {
+    fn imm(&self, f: &mut fmt::Formatter<'_>, inst: &Inst, i: usize, value: i64) -> fmt::Result {
         match inst.name {
             "s_delay_alu" => f.write_str(&names::delay(value as u16)),
             "s_waitcnt_depctr" | "s_wait_alu" => f.write_str(&names::depctr(self.gfx, value as u16)),
-            "s_set_gpr_idx_on" if value < 16 => gpr_index_mode(f, value),
-            _ if decimal_imm(inst) => write!(f, "{value}"),
+            "s_set_gpr_idx_on" | "s_set_gpr_idx_mode" if value < 16 => gpr_index_mode(f, value),
+            "s_version" => version(f, value as u16),
+            _ if decimal_imm(inst, i, value) => write!(f, "{value}"),
             _ if value < 0 => write!(f, "-{:#x}", -value),
             _ => write!(f, "{value:#x}"),
         }
@@ -205,6 +207,9 @@ impl Text<'_> {
 
     fn buffer_modifiers(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mods = &self.inst.mods;
+        if self.inst.operands.is_empty() && self.gfx == Gfx::Gfx90a {
+            return Ok(());
+        }
         flag(f, mods.idxen, "idxen")?;
         flag(f, mods.offen, "offen")?;
         number(f, "offset", mods.offset)?;
@@ -277,17 +282,35 @@ impl Text<'_> {
     fn vop_modifiers(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let inst = self.inst;
         let mods = &inst.mods;
-        if inst.format == Format::Vop3 && mods.op_sel != 0 {
-            let mut bits: Vec<u8> = (0..inst.srcs().len()).map(|i| mods.op_sel >> i & 1).collect();
+        let op_sel = self.op_sel();
+        if op_sel != 0 {
+            let mut sources = inst.srcs().len();
+            if inst.name.starts_with("v_cvt_sr_") {
+                sources = 3;
+            }
+            let mut bits: Vec<u8> = (0..sources).map(|i| op_sel >> i & 1).collect();
             if inst.name.starts_with("v_permlane") {
                 bits.truncate(2);
             } else {
-                bits.push(mods.op_sel >> 3 & 1);
+                bits.push(op_sel >> 3 & 1);
             }
             list(f, "op_sel", &bits)?;
         }
+        number(f, "byte_sel", mods.byte_sel.into())?;
         self.clamp_omod(f)?;
         self.lane_modifiers(f)
+    }
+
+    /// The `op_sel` bits of a VOP3 instruction as encoded, if it has them.
+    fn op_sel(&self) -> u8 {
+        let inst = self.inst;
+        let halves = (0..inst.operands.len())
+            .any(|i| inst.operands.ty(i).is_half() && matches!(inst.operands[i], Operand::VgprHalf { .. }));
+        match inst.format {
+            Format::Vop3 if halves => (inst.raw[0] >> 11 & 0xf) as u8,
+            Format::Vop3 => inst.mods.op_sel,
+            _ => 0,
+        }
     }
 
     fn clamp_omod(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -331,8 +354,11 @@ impl Text<'_> {
                 f.write_str(" fi:1")?;
             }
         }
-        if let Some(sdwa) = &self.inst.mods.sdwa {
-            if self.inst.format != Format::Vopc {
+        if let Some(sdwa) = &self.inst.mods.sdwa
+            && !self.inst.operands.is_empty()
+        {
+            let from_8_bit = self.inst.name.ends_with("fp8") || self.inst.name.ends_with("bf8");
+            if self.inst.format != Format::Vopc && !from_8_bit {
                 let unused = match sdwa.dst_unused {
                     SdwaUnused::Pad => "PAD",
                     SdwaUnused::Sext => "SEXT",
@@ -351,14 +377,22 @@ impl Text<'_> {
     fn packed_modifiers(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let inst = self.inst;
         let mods = &inst.mods;
-        if mods.cbsz != 0 || mods.abid != 0 || mods.blgp != 0 {
-            number(f, "cbsz", mods.cbsz.into())?;
-            number(f, "abid", mods.abid.into())?;
+        number(f, "cbsz", mods.cbsz.into())?;
+        number(f, "abid", mods.abid.into())?;
+        if self.gfx == Gfx::Gfx942 && inst.name.starts_with("v_mfma_f64") {
+            if mods.blgp != 0 {
+                list(f, "neg", &[mods.blgp & 1, mods.blgp >> 1 & 1, mods.blgp >> 2 & 1])?;
+            }
+        } else {
             number(f, "blgp", mods.blgp.into())?;
         }
+        number(f, "index_key", mods.index_key.into())?;
         let sources = inst.srcs().len();
         let mask = (1u8 << sources.min(3)) - 1;
         let bits = |value: u8| -> Vec<u8> { (0..sources.min(3)).map(|i| value >> i & 1).collect() };
+        if inst.name.starts_with("v_wmma") && inst.name.contains("f16_16x16x16_") && mods.op_sel & 4 != 0 {
+            list(f, "op_sel", &bits(mods.op_sel))?;
+        }
         if self.has_op_sel() {
             if mods.op_sel & mask != 0 {
                 list(f, "op_sel", &bits(mods.op_sel))?;
@@ -385,9 +419,40 @@ impl Text<'_> {
 }
 
 /// LLVM prints the immediate of these in decimal.
-fn decimal_imm(inst: &Inst) -> bool {
-    let name = inst.name;
-    branch_distance(inst).is_some() || name == "s_endpgm" || name.starts_with("s_cbranch") || name.starts_with("s_atc_probe")
+fn decimal_imm(inst: &Inst, i: usize, value: i64) -> bool {
+    let small = (0..=64).contains(&value);
+    match inst.format {
+        Format::Sopp if branch_distance(inst).is_some() || inst.name == "s_endpgm" => true,
+        Format::Sopp => small && !always_hex(inst.name),
+        Format::Sopk => branch_distance(inst).is_some() || inst.name.starts_with("s_cbranch"),
+        Format::Smem if inst.name.starts_with("s_atc_probe") => i == 0,
+        Format::Smem => inst.name.contains("prefetch") && i + 1 == inst.operands.len(),
+        _ => false,
+    }
+}
+
+fn always_hex(name: &str) -> bool {
+    name.ends_with("prefetch")
+        || matches!(name, "s_clause" | "s_round_mode" | "s_ttracedata_imm" | "s_set_inst_prefetch_distance")
+}
+
+/// The operand of `s_version`.
+fn version(f: &mut fmt::Formatter<'_>, imm: u16) -> fmt::Result {
+    let name = match imm & 0x1fff {
+        0 => "UC_VERSION_GFX7",
+        4 => "UC_VERSION_GFX10",
+        6 => "UC_VERSION_GFX11",
+        9 => "UC_VERSION_GFX12",
+        256.. => return write!(f, "{imm:#x}"),
+        _ => "",
+    };
+    let mut text = if name.is_empty() { (imm & 0x1fff).to_string() } else { name.to_owned() };
+    let flags = [(0x2000, "W64"), (0x4000, "W32"), (0x8000, "MDP")];
+    for (i, (_, flag)) in flags.iter().filter(|&&(bit, _)| imm & bit != 0).enumerate() {
+        text = if i == 0 { text } else { format!("({text})") };
+        text += &format!("|UC_VERSION_{flag}_BIT");
+    }
+    f.write_str(&text)
 }
 
 /// Operand `i` of fmaak and fmamk is the literal that the instruction always has.
@@ -439,7 +504,14 @@ fn swizzle(f: &mut fmt::Formatter<'_>, imm: u32) -> fmt::Result {
     match imm {
         0 => Ok(()),
         0x8000..=0x80ff => {
-            write!(f, " offset:swizzle(QUAD_PERM,{},{},{},{})", imm & 3, imm >> 2 & 3, imm >> 4 & 3, imm >> 6 & 3)
+            write!(
+                f,
+                " offset:swizzle(QUAD_PERM,{},{},{},{})",
+                imm & 3,
+                imm >> 2 & 3,
+                imm >> 4 & 3,
+                imm >> 6 & 3
+            )
         }
         0xc000..=0xdfff => write!(f, " offset:swizzle(ROTATE,{},{or})", imm >> 10 & 1),
         0xe000..=0xffff => write!(f, " offset:swizzle(FFT,{and})"),

@@ -68,12 +68,20 @@ impl Reader {
 
     fn waitcnt(&self) -> Waitcnt {
         let (vmcnt, vm_max, expcnt, lgkmcnt, lgkm_max) = match self.generation {
-            Generation::Cdna => {
-                (self.bits(0, 0, 4) | self.bits(0, 14, 2) << 4, 63, self.bits(0, 4, 3), self.bits(0, 8, 4), 15)
-            }
-            Generation::Gfx10 => {
-                (self.bits(0, 0, 4) | self.bits(0, 14, 2) << 4, 63, self.bits(0, 4, 3), self.bits(0, 8, 6), 63)
-            }
+            Generation::Cdna => (
+                self.bits(0, 0, 4) | self.bits(0, 14, 2) << 4,
+                63,
+                self.bits(0, 4, 3),
+                self.bits(0, 8, 4),
+                15,
+            ),
+            Generation::Gfx10 => (
+                self.bits(0, 0, 4) | self.bits(0, 14, 2) << 4,
+                63,
+                self.bits(0, 4, 3),
+                self.bits(0, 8, 6),
+                63,
+            ),
             Generation::Gfx11 | Generation::Gfx12 => {
                 (self.bits(0, 10, 6), 63, self.bits(0, 0, 3), self.bits(0, 4, 6), 63)
             }
@@ -89,7 +97,8 @@ impl Reader {
         };
         let row = self.row(self.target.smem.get(opcode))?;
         let mut inst = self.inst(Format::Smem, row);
-        let writes = row.name.contains("load") || row.name.contains("time") || row.name.contains("get_waveid");
+        let writes =
+            row.name.contains("load") || row.name.contains("time") || row.name.contains("get_waveid");
         let mods = &mut inst.mods;
         match self.generation {
             Generation::Cdna => mods.glc = self.bit(0, 16),

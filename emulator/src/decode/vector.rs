@@ -33,13 +33,15 @@ impl Reader {
         let mut inst = self.inst(format, row);
         inst.suffix = if row.suffixed { "_e32" } else { "" };
         let src0 = self.bits(0, 0, 9);
-        let extended = row.has(Field::Src0);
+        // v_nop has the extended forms too; they do nothing more.
+        let extended = row.has(Field::Src0) || row.name == "v_nop";
         match src0 {
             SDWA if extended && self.has_sdwa() => return self.sdwa(inst, row),
             DPP16 | DPP8 | DPP8_FI if extended && self.has_dpp(src0) => {
                 let src0 = self.dpp(src0, &mut inst.mods)?;
                 let gfx11 = matches!(self.generation, Generation::Gfx11 | Generation::Gfx12);
-                inst.suffix = if format == Format::Vopc && gfx11 { "" } else { "_dpp" };
+                let bare = format == Format::Vopc && gfx11 || row.fields.is_empty();
+                inst.suffix = if bare { "" } else { "_dpp" };
                 if src0 == DPP16 {
                     neg_abs(&mut inst.mods, self.bits(1, 20, 4));
                 }
@@ -153,7 +155,7 @@ impl Reader {
 
     fn sdwa(&mut self, mut inst: Inst, row: &Row) -> Result<Inst> {
         self.dwords = 2;
-        inst.suffix = "_sdwa";
+        inst.suffix = if row.fields.is_empty() { "" } else { "_sdwa" };
         let compare = inst.format == Format::Vopc;
         let sel = |reader: &Reader, low| sdwa_sel(reader.bits(1, low, 3)).ok_or(reader.unknown());
         let (dst_sel, dst_unused) = if compare {
@@ -217,6 +219,7 @@ impl Reader {
         if !row.has(Field::Sdst) {
             mods.abs = self.bits(0, 8, 3) as u8;
             mods.op_sel = self.bits(0, 11, 4) as u8;
+            take_byte_select(row.name, self.generation, mods);
         }
         self.vop3_operands(inst, row)
     }
@@ -291,6 +294,9 @@ impl Reader {
         mods.op_sel_hi = (self.bits(1, 27, 2) | self.bits(0, 14, 1) << 2) as u8;
         mods.neg_lo = self.bits(1, 29, 3) as u8;
         mods.neg_hi = self.bits(0, 8, 3) as u8;
+        if row.name.starts_with("v_swmmac") {
+            mods.index_key = mods.op_sel & 3;
+        }
         if row.name.starts_with("v_fma_mix") || row.name.starts_with("v_mad_mix") {
             mods.neg = mods.neg_lo;
             mods.abs = mods.neg_hi;
@@ -356,6 +362,21 @@ fn take_bit(bits: &mut u8, i: u32) -> bool {
     let set = *bits >> i & 1 != 0;
     *bits &= !(1 << i);
     set
+}
+
+/// The gfx12 conversions from and to 8-bit floats number a byte where others have `op_sel`.
+fn take_byte_select(name: &str, generation: Generation, mods: &mut Modifiers) {
+    if generation != Generation::Gfx12 {
+        return;
+    }
+    let op_sel = mods.op_sel;
+    if matches!(name, "v_cvt_f32_fp8" | "v_cvt_f32_bf8") {
+        mods.byte_sel = op_sel << 1 & 2 | op_sel >> 1 & 1;
+        mods.op_sel = 0;
+    } else if matches!(name, "v_cvt_sr_fp8_f32" | "v_cvt_sr_bf8_f32") {
+        mods.byte_sel = op_sel >> 2;
+        mods.op_sel = 0;
+    }
 }
 
 fn sdwa_sel(code: u32) -> Option<SdwaSel> {

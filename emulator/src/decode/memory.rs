@@ -86,7 +86,10 @@ impl Reader {
             sign_extend(self.bits(0, 0, bits), bits)
         };
         let saddr = self.bits(1, 16, 7);
-        let has_saddr = saddr != off && !(self.generation == Generation::Gfx10 && saddr == 0x7f);
+        let has_saddr = saddr != off
+            && !(saddr == 0x7f
+                && (self.gfx == Gfx::Gfx1030 || self.bit(0, 13))
+                && self.generation == Generation::Gfx10);
         let fields = FlatFields {
             vdst: self.bits(1, 24, 8),
             vaddr: self.bits(1, 0, 8),

@@ -3,6 +3,7 @@
 //! `tables/` lists every instruction once with its operands and its opcode on each target; one module per
 //! encoding family knows where the fields are.
 
+pub mod cli;
 mod memory;
 mod names;
 mod operand;
@@ -257,7 +258,9 @@ impl Reader {
         self.dwords = 1;
         const NAMES: [&str; 3] = ["v_interp_p1_f32", "v_interp_p2_f32", "v_interp_mov_f32"];
         let name = NAMES.get(self.bits(0, 16, 2) as usize).ok_or(self.unknown())?;
-        Ok(self.inst(Format::Vintrp, &Row { name, fields: Vec::new(), suffixed: true }))
+        let mut inst = self.inst(Format::Vintrp, &Row { name, fields: Vec::new(), suffixed: true });
+        inst.suffix = "_e32";
+        Ok(inst)
     }
 
     fn export(&self, name: &'static str) -> Result<Inst> {

@@ -1,0 +1,90 @@
+//! The decoder and printer against LLVM's disassembler, on the vectors in `data/decode/`.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+
+use amdgpu_emulator::Gfx;
+use amdgpu_emulator::decode::{decode, print};
+
+/// What decodes by name only: no compute kernel contains it.
+fn graphics(text: &str) -> Option<&'static str> {
+    const KINDS: [(&str, &str); 10] = [
+        ("image_", "image and ray tracing"),
+        ("exp ", "export"),
+        ("export ", "export"),
+        ("v_interp_", "interpolation"),
+        ("lds_param_load", "parameter load"),
+        ("lds_direct_load", "parameter load"),
+        ("ds_param_load", "parameter load"),
+        ("ds_direct_load", "parameter load"),
+        ("tbuffer_", "typed buffer (format not printed)"),
+        ("v_illegal", "illegal"),
+    ];
+    KINDS.iter().find(|(prefix, _)| text.starts_with(prefix)).map(|&(_, kind)| kind)
+}
+
+fn vectors(gfx: Gfx) -> String {
+    let path = format!("{}/tests/data/decode/{gfx}.tsv.gz", env!("CARGO_MANIFEST_DIR"));
+    let file = std::fs::File::open(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let mut text = String::new();
+    flate2::read::GzDecoder::new(file).read_to_string(&mut text).expect("gzip");
+    text
+}
+
+fn bytes(hex: &str) -> Vec<u8> {
+    (0..hex.len()).step_by(2).map(|i| u8::from_str_radix(&hex[i..i + 2], 16).expect("hex")).collect()
+}
+
+#[test]
+fn every_compute_instruction_has_llvms_text() {
+    let mut failures = Vec::new();
+    for gfx in Gfx::ALL {
+        let (mut equal, mut total) = (0, 0);
+        let mut left_out: BTreeMap<&str, usize> = BTreeMap::new();
+        for line in vectors(gfx).lines() {
+            let (hex, want) = line.split_once('\t').expect("two columns");
+            if let Some(kind) = graphics(want) {
+                *left_out.entry(kind).or_default() += 1;
+                continue;
+            }
+            total += 1;
+            let code = bytes(hex);
+            let got = match decode(gfx, &code) {
+                Ok(inst) if usize::from(inst.size) != code.len() => format!("{} bytes", inst.size),
+                Ok(inst) => print(gfx, &inst, None).to_string(),
+                Err(error) => error.to_string(),
+            };
+            if got == want {
+                equal += 1;
+            } else if failures.len() < 50 {
+                failures.push(format!("{gfx} {hex}\n  LLVM {want}\n  ours {got}"));
+            }
+        }
+        println!("{gfx}: {equal} of {total} ({:.2} %), left out {left_out:?}", 100.0 * equal as f64 / total as f64);
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+#[test]
+fn graphics_instructions_have_their_name_and_size() {
+    let mut failures = Vec::new();
+    for gfx in Gfx::ALL {
+        for line in vectors(gfx).lines() {
+            let (hex, want) = line.split_once('\t').expect("two columns");
+            if !graphics(want).is_some_and(|kind| kind != "illegal") {
+                continue;
+            }
+            let code = bytes(hex);
+            let name = want.split(' ').next();
+            let got = decode(gfx, &code);
+            let fits = got.as_ref().is_ok_and(|inst| {
+                usize::from(inst.size) == code.len() && Some(&*format!("{}{}", inst.name, inst.suffix)) == name
+            });
+            if !fits {
+                failures.push(format!("{gfx} {hex} {want}: {got:?}"));
+            }
+        }
+    }
+    println!("{} failures", failures.len());
+    assert!(failures.is_empty(), "{}", failures[..failures.len().min(50)].join("\n"));
+}

@@ -145,8 +145,7 @@ impl std::fmt::Debug for Operands {
     }
 }
 
-/// How an operand's constants are meant, and how wide it is. Which arithmetic type a register holds is the
-/// instruction's business; a 32-bit operand is `B32` whether it is read as integer or as float.
+/// How an operand's constants are meant, how wide it is, and whether it takes float modifiers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum OperandType {
     /// 16 bits; a half register under true16.
@@ -161,7 +160,9 @@ pub enum OperandType {
     V2F16,
     /// Two bfloat16.
     V2Bf16,
-    /// 32 bits.
+    /// 32-bit float: a source that can be negated and made absolute (some merely move it).
+    F32,
+    /// 32 bits, an integer or untyped.
     B32,
     /// 64 bits, read as they are.
     B64,
@@ -174,6 +175,12 @@ pub enum OperandType {
 }
 
 impl OperandType {
+    /// A float, which can be negated and made absolute where the encoding has the bits.
+    pub const fn is_float(self) -> bool {
+        matches!(self, OperandType::F16 | OperandType::M16 | OperandType::F32 | OperandType::F64)
+            || matches!(self, OperandType::V2F16 | OperandType::V2Bf16)
+    }
+
     /// Registers that the operand takes.
     pub const fn dwords(self) -> u8 {
         match self {

@@ -8,7 +8,7 @@ use amdgpu_emulator::decode::{decode, print};
 
 /// What decodes by name only: no compute kernel contains it.
 fn graphics(text: &str) -> Option<&'static str> {
-    const KINDS: [(&str, &str); 10] = [
+    const KINDS: [(&str, &str); 9] = [
         ("image_", "image and ray tracing"),
         ("exp ", "export"),
         ("export ", "export"),
@@ -17,7 +17,6 @@ fn graphics(text: &str) -> Option<&'static str> {
         ("lds_direct_load", "parameter load"),
         ("ds_param_load", "parameter load"),
         ("ds_direct_load", "parameter load"),
-        ("tbuffer_", "typed buffer (format not printed)"),
         ("v_illegal", "illegal"),
     ];
     KINDS.iter().find(|(prefix, _)| text.starts_with(prefix)).map(|&(_, kind)| kind)

@@ -81,7 +81,7 @@ impl Reader {
             }
         };
         mods.offset = if format == Format::Flat {
-            self.bits(0, 0, bits - 1) as i32
+            self.bits(0, 0, 12) as i32
         } else {
             sign_extend(self.bits(0, 0, bits), bits)
         };

@@ -258,13 +258,14 @@ impl Reader {
         self.dwords = 1;
         const NAMES: [&str; 3] = ["v_interp_p1_f32", "v_interp_p2_f32", "v_interp_mov_f32"];
         let name = NAMES.get(self.bits(0, 16, 2) as usize).ok_or(self.unknown())?;
-        let mut inst = self.inst(Format::Vintrp, &Row { name, fields: Vec::new(), suffixed: true });
+        let mut inst =
+            self.inst(Format::Vintrp, &Row { name, fields: Vec::new(), suffixed: true, op_sel: false });
         inst.suffix = "_e32";
         Ok(inst)
     }
 
     fn export(&self, name: &'static str) -> Result<Inst> {
-        Ok(self.inst(Format::Exp, &Row { name, fields: Vec::new(), suffixed: false }))
+        Ok(self.inst(Format::Exp, &Row { name, fields: Vec::new(), suffixed: false, op_sel: false }))
     }
 }
 

@@ -1,5 +1,7 @@
 //! Names of hardware registers, messages and wait fields as LLVM prints them.
 
+use std::fmt;
+
 use crate::gfx::{Generation, Gfx};
 
 /// The name of hardware register `id`.
@@ -78,9 +80,6 @@ pub(super) fn message(gfx: Gfx, imm: u16) -> String {
     if matches!(gfx.generation(), Generation::Gfx11 | Generation::Gfx12) {
         return message_gfx11(gfx, imm);
     }
-    if imm & !0x3ff != 0 && imm & 0xf800 != 0 {
-        return imm.to_string();
-    }
     let (id, op, stream) = (imm & 0xf, imm >> 4 & 7, imm >> 8 & 3);
     let name = match id {
         1 => "MSG_INTERRUPT",
@@ -112,7 +111,8 @@ pub(super) fn message(gfx: Gfx, imm: u16) -> String {
         3 if op == 0 && stream == 0 => format!("sendmsg({name}, {op_name})"),
         15 if !op_name.is_empty() && stream == 0 => format!("sendmsg({name}, {op_name})"),
         1 | 4..=11 if !name.is_empty() && op == 0 && stream == 0 => format!("sendmsg({name})"),
-        _ => format!("sendmsg({id}, {op}, {stream})"),
+        _ if id | op << 4 | stream << 8 == imm => format!("sendmsg({id}, {op}, {stream})"),
+        _ => imm.to_string(),
     }
 }
 
@@ -135,7 +135,7 @@ fn message_gfx11(gfx: Gfx, imm: u16) -> String {
         0x87 if !gfx11 => "MSG_RTN_GET_SE_AID_ID",
         _ => return if imm > 0xff { imm.to_string() } else { format!("sendmsg({imm}, 0, 0)") },
     };
-    if imm > 0xff { imm.to_string() } else { format!("sendmsg({name})") }
+    if imm & 0xf800 != 0 { imm.to_string() } else { format!("sendmsg({name})") }
 }
 
 /// The operand of `s_delay_alu`.
@@ -194,4 +194,100 @@ pub(super) fn depctr(gfx: Gfx, imm: u16) -> String {
         }
     }
     parts.join(" ")
+}
+
+/// The format of a typed buffer access; the default is not printed.
+pub(super) fn buffer_format(f: &mut fmt::Formatter<'_>, gfx: Gfx, format: u8) -> fmt::Result {
+    match gfx.generation() {
+        Generation::Cdna => buffer_format_gfx9(f, format & 0xf, format >> 4),
+        Generation::Gfx10 => unified_format(f, &LAYOUTS_GFX10, format),
+        Generation::Gfx11 | Generation::Gfx12 => unified_format(f, &LAYOUTS_GFX11, format),
+    }
+}
+
+fn buffer_format_gfx9(f: &mut fmt::Formatter<'_>, data: u8, number: u8) -> fmt::Result {
+    const DATA: [&str; 16] = [
+        "INVALID",
+        "8",
+        "16",
+        "8_8",
+        "32",
+        "16_16",
+        "10_11_11",
+        "11_11_10",
+        "10_10_10_2",
+        "2_10_10_10",
+        "8_8_8_8",
+        "32_32",
+        "16_16_16_16",
+        "32_32_32",
+        "32_32_32_32",
+        "RESERVED_15",
+    ];
+    const NUMBER: [&str; 8] = ["UNORM", "SNORM", "USCALED", "SSCALED", "UINT", "SINT", "RESERVED_6", "FLOAT"];
+    let (data_name, number_name) = (DATA[usize::from(data)], NUMBER[usize::from(number)]);
+    match (data, number) {
+        (1, 0) => Ok(()),
+        (1, _) => write!(f, " format:[BUF_NUM_FORMAT_{number_name}]"),
+        (_, 0) => write!(f, " format:[BUF_DATA_FORMAT_{data_name}]"),
+        _ => write!(f, " format:[BUF_DATA_FORMAT_{data_name},BUF_NUM_FORMAT_{number_name}]"),
+    }
+}
+
+const NORMAL: &[&str] = &["UNORM", "SNORM", "USCALED", "SSCALED", "UINT", "SINT"];
+const ALL: &[&str] = &["UNORM", "SNORM", "USCALED", "SSCALED", "UINT", "SINT", "FLOAT"];
+const WHOLE: &[&str] = &["UINT", "SINT", "FLOAT"];
+const FLOAT: &[&str] = &["FLOAT"];
+const NORMAL_OR_WHOLE: &[&str] = &["UNORM", "SNORM", "UINT", "SINT"];
+
+/// Formats from 1 on, by layout and number type.
+type Layouts = [(&'static str, &'static [&'static str]); 13];
+
+const LAYOUTS_GFX10: Layouts = [
+    ("8", NORMAL),
+    ("16", ALL),
+    ("8_8", NORMAL),
+    ("32", WHOLE),
+    ("16_16", ALL),
+    ("10_11_11", ALL),
+    ("11_11_10", ALL),
+    ("10_10_10_2", NORMAL),
+    ("2_10_10_10", NORMAL),
+    ("8_8_8_8", NORMAL),
+    ("32_32", WHOLE),
+    ("16_16_16_16", ALL),
+    ("32_32_32", WHOLE),
+];
+
+const LAYOUTS_GFX11: Layouts = [
+    ("8", NORMAL),
+    ("16", ALL),
+    ("8_8", NORMAL),
+    ("32", WHOLE),
+    ("16_16", ALL),
+    ("10_11_11", FLOAT),
+    ("11_11_10", FLOAT),
+    ("10_10_10_2", NORMAL_OR_WHOLE),
+    ("2_10_10_10", NORMAL),
+    ("8_8_8_8", NORMAL),
+    ("32_32", WHOLE),
+    ("16_16_16_16", ALL),
+    ("32_32_32", WHOLE),
+];
+
+fn unified_format(f: &mut fmt::Formatter<'_>, layouts: &Layouts, format: u8) -> fmt::Result {
+    match format {
+        0 => return f.write_str(" format:[BUF_FMT_INVALID]"),
+        1 => return Ok(()),
+        _ => {}
+    }
+    let last = ("32_32_32_32", WHOLE);
+    let mut rest = usize::from(format) - 1;
+    for (layout, types) in layouts.iter().copied().chain([last]) {
+        if let Some(number) = types.get(rest) {
+            return write!(f, " format:[BUF_FMT_{layout}_{number}]");
+        }
+        rest -= types.len();
+    }
+    write!(f, " format:{format}")
 }

@@ -51,6 +51,11 @@ impl Reader {
         Operand::VgprHalf { index: (field & 0x7f) as u8, high: field & 0x80 != 0 }
     }
 
+    /// A scalar register in a field for vector registers.
+    pub(super) fn scalar_dst(&self, code: u32, ty: OperandType) -> Result<Operand> {
+        if code < 128 { self.scalar(code, ty.dwords()) } else { Err(self.unknown()) }
+    }
+
     /// `count` scalar registers; `code` is below 128.
     pub(super) fn scalar(&self, code: u32, count: u8) -> Result<Operand> {
         let sgprs = if self.generation == Generation::Cdna { 102 } else { 106 };

@@ -182,6 +182,10 @@ impl Text<'_> {
             let sign = if mods.offset < 0 { "-" } else { "" };
             write!(f, " offset:{sign}{:#x}", mods.offset.unsigned_abs())?;
         }
+        let name = self.inst.name;
+        if !name.contains("load") && !name.contains("store") && !name.contains("atomic") {
+            return Ok(());
+        }
         flag(f, mods.glc, "glc")?;
         flag(f, mods.dlc, "dlc")?;
         self.temporal(f)
@@ -207,8 +211,11 @@ impl Text<'_> {
 
     fn buffer_modifiers(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mods = &self.inst.mods;
-        if self.inst.operands.is_empty() && self.gfx == Gfx::Gfx90a {
-            return Ok(());
+        if self.inst.operands.is_empty() {
+            return if self.gfx == Gfx::Gfx942 { self.cache_policy(f) } else { Ok(()) };
+        }
+        if self.inst.format == Format::Mtbuf {
+            names::buffer_format(f, self.gfx, mods.buf_format)?;
         }
         flag(f, mods.idxen, "idxen")?;
         flag(f, mods.offen, "offen")?;
@@ -289,12 +296,15 @@ impl Text<'_> {
                 sources = 3;
             }
             let mut bits: Vec<u8> = (0..sources).map(|i| op_sel >> i & 1).collect();
+            let compares = inst.name.starts_with("v_cmp");
             if inst.name.starts_with("v_permlane") {
                 bits.truncate(2);
-            } else {
-                bits.push(op_sel >> 3 & 1);
+            } else if !(compares && mods.dpp.is_some()) {
+                bits.push(if compares { 0 } else { op_sel >> 3 & 1 });
             }
-            list(f, "op_sel", &bits)?;
+            if bits.contains(&1) {
+                list(f, "op_sel", &bits)?;
+            }
         }
         number(f, "byte_sel", mods.byte_sel.into())?;
         self.clamp_omod(f)?;
@@ -414,7 +424,9 @@ impl Text<'_> {
 
     fn has_op_sel(&self) -> bool {
         let name = self.inst.name;
-        !["v_mfma", "v_smfmac", "v_accvgpr", "v_wmma", "v_swmmac"].iter().any(|p| name.starts_with(p))
+        !["v_dot4", "v_dot8", "v_mfma", "v_smfmac", "v_accvgpr", "v_wmma", "v_swmmac"]
+            .iter()
+            .any(|p| name.starts_with(p))
     }
 }
 

@@ -122,6 +122,7 @@ fn parse_type(text: &str) -> OperandType {
     match text {
         "b16" => OperandType::B16,
         "f16" => OperandType::F16,
+        "f32" => OperandType::F32,
         "i16" => OperandType::I16,
         "m16" => OperandType::M16,
         "v2f16" => OperandType::V2F16,
@@ -143,6 +144,8 @@ pub(super) struct Row {
     pub fields: Vec<(Field, OperandType)>,
     /// Has both a 32-bit and a 64-bit encoding, which the printed name tells apart.
     pub suffixed: bool,
+    /// VOP3: has `op_sel`.
+    pub op_sel: bool,
 }
 
 impl Row {
@@ -211,7 +214,7 @@ impl Target {
         let mut target = Target::default();
         for line in LINES.iter() {
             let Some(opcode) = line.opcodes[column] else { continue };
-            let row = Row { name: line.name, fields: line.fields.clone(), suffixed: false };
+            let row = Row { name: line.name, fields: line.fields.clone(), suffixed: false, op_sel: false };
             target.add(generation, line.section, opcode, row);
         }
         target
@@ -223,7 +226,9 @@ impl Target {
             "vop1" | "vop2" | "vopc" => {
                 if !row.has(Field::E32Only) {
                     row.suffixed = !row.fields.is_empty();
-                    let wide = to_vop3(&row, section);
+                    let mut wide = to_vop3(&row, section);
+                    wide.op_sel =
+                        generation == Generation::Gfx11 && has_op_sel(&row) || is_8_bit_float(row.name);
                     let base = match section {
                         "vop1" => vop1_in_vop3,
                         "vop2" => 0x100,
@@ -244,7 +249,10 @@ impl Target {
             "sopk" => &mut self.sopk,
             "sopp" => &mut self.sopp,
             "smem" => &mut self.smem,
-            "vop3" => &mut self.vop3,
+            "vop3" => {
+                row.op_sel = has_op_sel(&row);
+                &mut self.vop3
+            }
             "vop3p" => &mut self.vop3p,
             "mai" => &mut self.mai,
             "vopdx" => &mut self.vopd_x,
@@ -264,6 +272,17 @@ impl Target {
         };
         table.set(opcode, row);
     }
+}
+
+/// `op_sel` picks halves, so an instruction with 16-bit operands has it.
+fn has_op_sel(row: &Row) -> bool {
+    let halves = row.fields.iter().any(|(_, ty)| ty.is_half());
+    let others = ["v_permlane", "v_alignb", "v_dot2_"].iter().any(|prefix| row.name.starts_with(prefix));
+    halves && !row.name.contains("legacy") || others || is_8_bit_float(row.name)
+}
+
+fn is_8_bit_float(name: &str) -> bool {
+    name.contains("fp8") || name.contains("bf8")
 }
 
 /// The 64-bit form of a VOP1, VOP2 or VOPC row.

@@ -46,7 +46,9 @@ impl Reader {
                     neg_abs(&mut inst.mods, self.bits(1, 20, 4));
                 }
                 let lane = 256 + self.bits(1, 0, 8);
-                return self.vop32_operands(inst, row, lane);
+                let mut inst = self.vop32_operands(inst, row, lane)?;
+                drop_float_modifiers(&mut inst);
+                return Ok(inst);
             }
             _ => {}
         }
@@ -60,7 +62,7 @@ impl Reader {
             let operand = match field {
                 Field::Vdst if half => Self::half(self.bits(0, 17, 8)),
                 Field::Vdst => self.mai_vgpr(row, self.bits(0, 17, 8), ty)?,
-                Field::Sdst => self.scalar(self.bits(0, 17, 8) & 0x7f, ty.dwords())?,
+                Field::Sdst => self.scalar_dst(self.bits(0, 17, 8), ty)?,
                 Field::Src0 if half && src0 >= 256 => Self::half(src0 - 256),
                 Field::Src0 if src0 >= 256 => self.mai_vgpr(row, src0 - 256, ty)?,
                 Field::Src0 => self.source(src0, ty)?,
@@ -201,6 +203,7 @@ impl Reader {
                 _ => return Err(self.unknown()),
             }
         }
+        drop_float_modifiers(&mut inst);
         Ok(inst)
     }
 
@@ -218,10 +221,18 @@ impl Reader {
         mods.neg = self.bits(1, 29, 3) as u8;
         if !row.has(Field::Sdst) {
             mods.abs = self.bits(0, 8, 3) as u8;
-            mods.op_sel = self.bits(0, 11, 4) as u8;
-            take_byte_select(row.name, self.generation, mods);
+            if row.op_sel {
+                mods.op_sel = self.bits(0, 11, 4) as u8;
+                take_byte_select(row.name, self.generation, mods);
+                if row.name.starts_with("v_dot2") {
+                    // The pairs are whole; only the addend and the result are halves.
+                    mods.op_sel &= 0b1100;
+                }
+            }
         }
-        self.vop3_operands(inst, row)
+        let mut inst = self.vop3_operands(inst, row)?;
+        drop_float_modifiers(&mut inst);
+        Ok(inst)
     }
 
     fn vop3_operands(&mut self, mut inst: Inst, row: &Row) -> Result<Inst> {
@@ -251,12 +262,12 @@ impl Reader {
                     continue;
                 }
                 Field::VdstScalar => {
-                    let operand = self.scalar(vdst & 0x7f, ty.dwords())?;
+                    let operand = self.scalar_dst(vdst, ty)?;
                     push_dst(&mut inst, operand, ty);
                     continue;
                 }
                 Field::VdstMask => {
-                    let operand = self.scalar(vdst & 0x7f, mask.dwords())?;
+                    let operand = self.scalar_dst(vdst, mask)?;
                     push_dst(&mut inst, operand, mask);
                     continue;
                 }
@@ -336,6 +347,29 @@ impl Reader {
             }
         }
         Ok(inst)
+    }
+}
+
+/// Clears negation and absolute value of sources that are no floats, and sign extension of those that are:
+/// the instruction lacks the bits.
+fn drop_float_modifiers(inst: &mut Inst) {
+    let first = usize::from(inst.dst_count);
+    for source in 0..inst.srcs().len().min(3) {
+        // v_cndmask_* has the bits for its values whatever they are, v_ldexp_* has none for its exponent.
+        let float = match inst.name {
+            name if name.starts_with("v_cndmask") => source < 2,
+            name if name.starts_with("v_ldexp") => source == 0,
+            "v_dot2_bf16_bf16" => true,
+            _ => inst.operands.ty(first + source).is_float(),
+        };
+        if !float {
+            inst.mods.neg &= !(1 << source);
+            inst.mods.abs &= !(1 << source);
+        }
+        match &mut inst.mods.sdwa {
+            Some(sdwa) if float && source < 2 => sdwa.src_sext[source] = false,
+            _ => {}
+        }
     }
 }
 

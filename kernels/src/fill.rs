@@ -63,7 +63,14 @@ pub unsafe fn copy2d<T: Scalar>(
 
 /// Copies rows in vectors of `N` elements, of which a row and the strides are multiples.
 #[inline(always)]
-unsafe fn rows<T: Scalar, const N: usize>(src: *const T, dst: *mut T, d1: u32, d2: u32, src_s: u32, dst_s: u32) {
+unsafe fn rows<T: Scalar, const N: usize>(
+    src: *const T,
+    dst: *mut T,
+    d1: u32,
+    d2: u32,
+    src_s: u32,
+    dst_s: u32,
+) {
     let columns = d2 as usize / N;
     let count = d1 as usize * columns;
     global_stride(count, |i| {

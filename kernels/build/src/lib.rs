@@ -1,7 +1,204 @@
 //! Compiles GPU kernels written in Rust to AMDGPU code objects, checks them against their Rust signatures, and
-//! generates typed launch wrappers.
+//! generates typed launch wrappers. A build script is one line:
+//!
+//! ```ignore
+//! fn main() {
+//!     amdgpu_build::build("kernels");
+//! }
+//! ```
+//!
+//! where `kernels` is the folder of a `no_std` crate of `#[amdgpu_kernel]` functions. Each of its default features is
+//! a module: one code object for each target. The code includes what was generated:
+//!
+//! ```ignore
+//! include!(concat!(env!("OUT_DIR"), "/kernels.rs"));
+//! ```
+//!
+//! Targets are those in `CANDLE_AMDGPU_ARCHS`, separated by commas (default `gfx1030,gfx1100,gfx90a`). The code objects
+//! are also at `target/amdgpu/GFX/MODULE.elf`, beside the profiles' folders.
 
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::exit;
+use std::sync::{Arc, Condvar, Mutex, PoisonError, mpsc};
+use std::thread;
+
+use amdgpu_emulator::Gfx;
+
+mod cache;
+mod check;
+mod compile;
+mod error;
+mod ir;
+mod shim;
 pub mod signature;
+mod source;
+pub mod toolchain;
 pub mod wrappers;
 
+pub use compile::{Object, Target};
+pub use error::{Error, Result};
 pub use signature::{Arg, ArgType, LaunchHints, LayoutOf, Signature};
+pub use toolchain::Toolchain;
+
+use compile::{Compiler, Front};
+use source::Source;
+use wrappers::Family;
+
+/// The variable that chooses the targets.
+pub const ARCHS: &str = "CANDLE_AMDGPU_ARCHS";
+/// The targets where the variable is not set.
+pub const DEFAULT_ARCHS: [Gfx; 3] = [Gfx::Gfx1030, Gfx::Gfx1100, Gfx::Gfx90a];
+
+/// For a build script: compiles the crate in the folder `kernels` (relative to the package), writes `kernels.rs` to
+/// `OUT_DIR`, and tells cargo what to watch. Ends the process with a message if something is wrong.
+///
+/// On docs.rs, which has no device toolchain, the modules are empty.
+pub fn build(kernels: impl AsRef<Path>) {
+    if let Err(error) = try_build(kernels.as_ref()) {
+        eprintln!("\n{error}\n");
+        exit(1);
+    }
+}
+
+fn try_build(kernels: &Path) -> Result<()> {
+    for variable in [ARCHS, toolchain::VARIABLE, "DOCS_RS"] {
+        println!("cargo::rerun-if-env-changed={variable}");
+    }
+    let variable = |name| env::var_os(name).map(PathBuf::from).ok_or(Error::NoCargo(name));
+    let (out, package) = (variable("OUT_DIR")?, variable("CARGO_MANIFEST_DIR")?);
+    let kernels = package.join(kernels);
+    let generated = out.join("kernels.rs");
+    if env::var_os("DOCS_RS").is_some() {
+        println!("cargo::warning=docs.rs has no device toolchain: the kernels' modules are empty");
+        println!("cargo::rerun-if-changed=build.rs");
+        let text = wrappers::generate(&[]);
+        return fs::write(&generated, text).map_err(error::io("cannot write", &generated));
+    }
+    let toolchain = toolchain::find()?;
+    let source = Source::read(&kernels, &toolchain)?;
+    for path in source.watched.iter().chain([&toolchain.rustc]) {
+        println!("cargo::rerun-if-changed={}", path.display());
+    }
+    let cache = cache::folder(&out);
+    let families = compile(&source, &toolchain, &cache, &archs()?)?;
+    fs::write(&generated, wrappers::generate(&families)).map_err(error::io("cannot write", &generated))
+}
+
+/// The targets that `CANDLE_AMDGPU_ARCHS` chooses, sorted, each once.
+///
+/// # Errors
+/// If it names one that is not known.
+pub fn archs() -> Result<Vec<Gfx>> {
+    let Ok(value) = env::var(ARCHS) else { return Ok(DEFAULT_ARCHS.to_vec()) };
+    let names = value.split([',', ' ']).filter(|n| !n.is_empty());
+    let archs: std::result::Result<Vec<Gfx>, _> = names.map(Gfx::from_name).collect();
+    let mut archs = archs.map_err(|unknown| Error::Arch { variable: ARCHS, unknown })?;
+    if archs.is_empty() {
+        archs = DEFAULT_ARCHS.to_vec();
+    }
+    archs.sort_by_key(|gfx| gfx.name());
+    archs.dedup();
+    Ok(archs)
+}
+
+/// All families for all targets, side by side as the cores allow.
+fn compile(source: &Source, toolchain: &Toolchain, cache: &Path, archs: &[Gfx]) -> Result<Vec<Family>> {
+    let _lock = cache::lock(cache)?;
+    let compiler = Compiler { toolchain, source, cache };
+    let targets: Vec<Target> = archs.iter().map(|&gfx| Target::Amdgpu(gfx)).collect();
+    let objects = run(&compiler, &targets)?;
+    let mut families = Vec::new();
+    for (f, (name, _)) in source.families.iter().enumerate() {
+        let of_family = objects.iter().map(|of_target| &of_target[f]);
+        families.push(Family {
+            name: name.clone(),
+            kernels: of_family.clone().next().map(|o| o.kernels.clone()).unwrap_or_default(),
+            objects: archs
+                .iter()
+                .zip(of_family)
+                .map(|(g, o)| (g.name().to_owned(), o.path.clone()))
+                .collect(),
+        });
+    }
+    Ok(families)
+}
+
+/// The objects of each family, in the order of `targets`. cargo locks its folder, so that the families follow each
+/// other there; everything else runs side by side.
+fn run(compiler: &Compiler, targets: &[Target]) -> Result<Vec<Vec<Object>>> {
+    let cores = &Cores::new(thread::available_parallelism().map_or(1, usize::from));
+    let families = &compiler.source.families;
+    let mut objects: Vec<Vec<Option<Result<Object>>>> =
+        families.iter().map(|_| targets.iter().map(|_| None).collect()).collect();
+    let (send, receive) = mpsc::channel();
+    thread::scope(|scope| {
+        for front in [Front::Wave32, Front::Wave64, Front::Nvptx] {
+            let mine: Vec<usize> = (0..targets.len()).filter(|&t| targets[t].front() == front).collect();
+            let send = send.clone();
+            scope.spawn(move || {
+                for (f, family) in families.iter().enumerate().filter(|_| !mine.is_empty()) {
+                    match cores.with(|| compiler.bitcode(family, front)) {
+                        Err(error) => return send.send((f, mine[0], Err(error))),
+                        Ok(bitcode) => {
+                            let bitcode = Arc::new(bitcode);
+                            for &t in &mine {
+                                let (bitcode, send) = (bitcode.clone(), send.clone());
+                                scope.spawn(move || {
+                                    send.send((f, t, cores.with(|| compiler.object(&bitcode, targets[t]))))
+                                });
+                            }
+                        }
+                    }
+                }
+                Ok(())
+            });
+        }
+        drop(send);
+        for (f, t, object) in receive {
+            objects[f][t] = Some(object);
+        }
+    });
+    // The first error in this order is the one that is told, however the jobs ran. Where a family is missing another
+    // one failed before it.
+    objects.into_iter().map(|of_family| of_family.into_iter().flatten().collect()).collect()
+}
+
+/// Lets so many jobs run at once.
+struct Cores {
+    free: Mutex<usize>,
+    freed: Condvar,
+}
+
+impl Cores {
+    fn new(count: usize) -> Self {
+        Cores { free: Mutex::new(count), freed: Condvar::new() }
+    }
+
+    fn with<T>(&self, job: impl FnOnce() -> T) -> T {
+        let free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free = self.freed.wait_while(free, |free| *free == 0).unwrap_or_else(PoisonError::into_inner);
+        *free -= 1;
+        drop(free);
+        let result = job();
+        *self.free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        self.freed.notify_one();
+        result
+    }
+}
+
+/// Compiles the crate in a folder to PTX for NVIDIA GPUs (compute capability 8.0 and later).
+///
+/// Returns each module's name and object. `cache` keeps what is worth it between calls.
+///
+/// # Errors
+/// As for [`build`].
+pub fn ptx(kernels: &Path, cache: &Path) -> Result<Vec<(String, Object)>> {
+    let toolchain = toolchain::find()?;
+    let source = Source::read(kernels, &toolchain)?;
+    let _lock = cache::lock(cache)?;
+    let compiler = Compiler { toolchain: &toolchain, source: &source, cache };
+    let objects = run(&compiler, &[Target::Nvptx])?;
+    Ok(source.families.iter().map(|(name, _)| name.clone()).zip(objects.into_iter().flatten()).collect())
+}

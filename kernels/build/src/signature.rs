@@ -21,7 +21,6 @@ pub struct Signature {
     /// Doc comment of the Rust function, lines joined by `\n`; may be empty.
     pub doc: String,
     /// Source file, relative to the root of the workspace that it was compiled in.
-    #[serde(default)]
     pub file: String,
     /// Line of the Rust function in that file.
     pub line: u32,
@@ -40,7 +39,6 @@ pub struct Arg {
     #[serde(rename = "type")]
     pub ty: ArgType,
     /// Its size in bytes, as rustc laid it out for the device.
-    #[serde(default)]
     pub size: u32,
     /// `#[nullable]`: the pointer may be null.
     #[serde(default)]
@@ -86,16 +84,12 @@ pub enum ArgType {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LaunchHints {
     /// Lanes of one workgroup in x, y and z.
-    #[serde(default)]
     pub workgroup: [u32; 3],
     /// Upper bound of lanes in one workgroup; a larger launch is an error.
-    #[serde(default)]
     pub max_workgroup_size: u32,
     /// How many items (elements, mostly) one lane handles.
-    #[serde(default)]
     pub items_per_lane: u32,
     /// Workgroup memory (LDS) in bytes, sized at launch.
-    #[serde(default)]
     pub lds_bytes: u32,
     /// Number of items, a Rust expression over the integer parameters. The grid is then
     /// `ceil(items / (workgroup.x × items_per_lane))` workgroups in x.
@@ -206,14 +200,41 @@ pub fn parse_section(section: &[u8]) -> Result<Vec<Signature>, RecordError> {
     Ok(signatures)
 }
 
-/// Number of words before the argument sizes.
-const HEADER: usize = 12;
+/// The JSON text of a record: what the attribute knows without rustc's types.
+#[derive(Deserialize)]
+struct Text {
+    name: String,
+    doc: String,
+    args: Vec<ArgText>,
+    launch: LaunchText,
+}
+
+#[derive(Deserialize)]
+struct ArgText {
+    name: String,
+    #[serde(default)]
+    nullable: bool,
+    len: Option<String>,
+    layout: Option<LayoutOf>,
+}
+
+#[derive(Deserialize)]
+struct LaunchText {
+    items: Option<String>,
+    grid: Option<[String; 3]>,
+    lds: Option<String>,
+}
+
+/// Number of words before the arguments.
+const HEADER: usize = 13;
+/// Bytes of one argument: size, kind, name of the element type.
+const ARGUMENT: usize = 24;
 
 struct Record<'a> {
     section: &'a [u8],
     at: usize,
     /// magic, version, bytes of the record, workgroup x, y, z, max workgroup size, items per lane, LDS bytes,
-    /// number of arguments, bytes of the file name, bytes of the text
+    /// line, number of arguments, bytes of the file name, bytes of the text
     words: [u32; HEADER],
 }
 
@@ -236,30 +257,37 @@ impl<'a> Record<'a> {
     }
 
     fn signature(&self) -> Result<Signature, RecordError> {
-        let [.., args, file, text] = self.words.map(|w| w as usize);
-        let sizes = 4 * HEADER;
-        let file_at = sizes + 4 * args;
-        let file = self.text(file_at, file)?;
-        let json = self.text(file_at + file.len(), text)?;
-        let mut signature: Signature =
-            serde_json::from_str(json).map_err(|e| self.damaged(file_at + file.len(), &e.to_string()))?;
-        if signature.args.len() != args {
-            return Err(self.damaged(36, "number of arguments differs from the text"));
+        let [_, _, _, x, y, z, max_workgroup_size, items_per_lane, lds_bytes, line, ..] = self.words;
+        let [.., count, file, text] = self.words.map(|w| w as usize);
+        let file_at = 4 * HEADER + ARGUMENT * count;
+        let text_at = file_at + file;
+        let file = self.text(file_at, file)?.to_owned();
+        let json = self.text(text_at, text)?;
+        let Text { name, doc, args, launch } =
+            serde_json::from_str(json).map_err(|e| self.damaged(text_at, &e.to_string()))?;
+        if args.len() != count {
+            return Err(self.damaged(40, "number of arguments differs from the text"));
         }
-        signature.file = file.to_owned();
-        for (i, arg) in signature.args.iter_mut().enumerate() {
-            arg.size = self.word(sizes + 4 * i)?;
-        }
-        let launch = &mut signature.launch;
-        [
-            launch.workgroup[0],
-            launch.workgroup[1],
-            launch.workgroup[2],
-            launch.max_workgroup_size,
-            launch.items_per_lane,
-            launch.lds_bytes,
-        ] = std::array::from_fn(|i| self.words[3 + i]);
-        Ok(signature)
+        let args =
+            args.into_iter().enumerate().map(|(i, text)| self.arg(i, text)).collect::<Result<_, _>>()?;
+        let LaunchText { items, grid, lds } = launch;
+        let workgroup = [x, y, z];
+        let launch =
+            LaunchHints { workgroup, max_workgroup_size, items_per_lane, lds_bytes, items, grid, lds };
+        Ok(Signature { name, doc, file, line, args, launch })
+    }
+
+    fn arg(&self, index: usize, text: ArgText) -> Result<Arg, RecordError> {
+        let at = 4 * HEADER + ARGUMENT * index;
+        let element = self.text(at + 8, ARGUMENT - 8)?.trim_end_matches('\0').to_owned();
+        let ty = match self.word(at + 4)? {
+            0 => ArgType::Scalar(element),
+            1 => ArgType::Pointer { mutable: false, pointee: element },
+            2 => ArgType::Pointer { mutable: true, pointee: element },
+            _ => return Err(self.damaged(at + 4, "unknown kind of argument")),
+        };
+        let ArgText { name, nullable, len, layout } = text;
+        Ok(Arg { name, ty, size: self.word(at)?, nullable, len, layout })
     }
 
     fn bytes(&self, offset: usize, len: usize) -> Result<&'a [u8], RecordError> {
@@ -289,14 +317,17 @@ mod tests {
 
     fn record(name: &str) -> Vec<u8> {
         let json = format!(
-            r#"{{"name":"{name}","doc":"d","line":7,"args":[{{"name":"n","type":{{"Scalar":"usize"}}}},
-               {{"name":"out","type":{{"Pointer":{{"mutable":true,"pointee":"f32"}}}},"len":"n"}}],
+            r#"{{"name":"{name}","doc":"d","args":[{{"name":"n"}},{{"name":"out","len":"n"}}],
                "launch":{{"items":"n"}}}}"#
         );
         let file = "src/a.rs";
-        let length = (4 * (HEADER + 2) + file.len() + json.len()).next_multiple_of(4);
-        let words = [MAGIC, VERSION, length as u32, 256, 1, 1, 1024, 4, 0, 2, 8, json.len() as u32, 8, 8];
+        let length = (4 * HEADER + 2 * ARGUMENT + file.len() + json.len()).next_multiple_of(4);
+        let words = [MAGIC, VERSION, length as u32, 256, 1, 1, 1024, 4, 0, 7, 2, 8, json.len() as u32];
         let mut bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
+        for (kind, element) in [(0u32, "usize"), (2, "f32")] {
+            bytes.extend(8u32.to_le_bytes().into_iter().chain(kind.to_le_bytes()).chain(element.bytes()));
+            bytes.resize(bytes.len() + 16 - element.len(), 0);
+        }
         bytes.extend(file.bytes().chain(json.bytes()));
         bytes.resize(length, 0);
         bytes
@@ -312,6 +343,7 @@ mod tests {
         assert_eq!((s.file.as_str(), s.line), ("src/a.rs", 7));
         assert_eq!(s.launch.workgroup, [256, 1, 1]);
         assert_eq!(s.launch.items_per_workgroup(), 1024);
+        assert_eq!(s.args[0].ty.to_string(), "usize");
         assert_eq!(s.args[1].ty.to_string(), "*mut f32");
         assert_eq!(s.args[1].len.as_deref(), Some("n"));
         assert_eq!(s.args.iter().map(|a| a.size).collect::<Vec<_>>(), [8, 8]);

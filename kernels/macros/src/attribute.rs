@@ -97,7 +97,8 @@ impl List {
         }
         if instances.is_empty() {
             let example = if is_const { "1, 2" } else { "f32, f16" };
-            let text = format!("`{param}` has no instances: list at least one, such as `{param} in [{example}]`");
+            let text =
+                format!("`{param}` has no instances: list at least one, such as `{param} in [{example}]`");
             return Err(Error::new(param.span(), text));
         }
         Ok(List { param, is_const, instances })
@@ -180,9 +181,13 @@ impl Parse for Launch {
 fn grid(input: ParseStream) -> Result<[Expr; 3]> {
     let content;
     let bracket = bracketed!(content in input);
-    let mut exprs: Vec<Expr> = Punctuated::<Expr, Token![,]>::parse_terminated(&content)?.into_iter().collect();
+    let mut exprs: Vec<Expr> =
+        Punctuated::<Expr, Token![,]>::parse_terminated(&content)?.into_iter().collect();
     if exprs.is_empty() || exprs.len() > 3 {
-        return Err(Error::new(bracket.span.join(), "a grid has one to three dimensions: `grid = [x, y, z]`"));
+        return Err(Error::new(
+            bracket.span.join(),
+            "a grid has one to three dimensions: `grid = [x, y, z]`",
+        ));
     }
     exprs.resize_with(3, || syn::parse_quote!(1));
     exprs.try_into().map_err(|_| Error::new(bracket.span.join(), "a grid has three dimensions"))

@@ -25,8 +25,8 @@ pub fn kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
     let attributes = take_attributes(attribute, &mut item);
     let mut plain = item.clone();
     for input in &mut plain.sig.inputs {
-        let (syn::FnArg::Typed(syn::PatType { attrs, .. }) | syn::FnArg::Receiver(syn::Receiver { attrs, .. })) =
-            input;
+        let (syn::FnArg::Typed(syn::PatType { attrs, .. })
+        | syn::FnArg::Receiver(syn::Receiver { attrs, .. })) = input;
         attrs.retain(|a| !["len", "nullable", "layout"].iter().any(|ours| a.path().is_ident(ours)));
     }
     let made = attributes.and_then(|attributes| all(&attributes, &Function::new(item)?));
@@ -85,7 +85,7 @@ fn instance(attribute: &Attribute, function: &Function, combination: &Combinatio
     let entry = entry(function, combination, &callee);
     let record = record(attribute, function, combination)?;
     Ok(quote! {
-        #[allow(unused, non_camel_case_types, non_snake_case, clippy::all)]
+        #[allow(unknown_lints, unused, improper_gpu_kernel_arg, non_camel_case_types, non_snake_case, clippy::all)]
         const _: () = {
             #generics
             #checks
@@ -143,7 +143,11 @@ fn numbers(launch: &Launch) -> TokenStream {
             dimensions
         }
         Some(x) => vec![x.clone(), one.clone(), one.clone()],
-        None => vec![syn::parse_quote!(if MAX_WORKGROUP < 256 { MAX_WORKGROUP } else { 256 }), one.clone(), one.clone()],
+        None => vec![
+            syn::parse_quote!(if MAX_WORKGROUP < 256 { MAX_WORKGROUP } else { 256 }),
+            one.clone(),
+            one.clone(),
+        ],
     };
     let max = launch.max_workgroup.clone().unwrap_or_else(|| syn::parse_quote!(1024));
     let per_lane = launch.items_per_lane.as_ref().unwrap_or(&one);
@@ -204,6 +208,7 @@ fn record(attribute: &Attribute, function: &Function, combination: &Combination)
         ("launch", Some(json::object([("items", items), ("grid", grid), ("lds", lds_formula)]))),
     ]);
     let line = u32::try_from(function.item.sig.ident.span().start().line).unwrap_or(0);
+    let symbol = format!("{}.signature", combination.name);
     let types = function.params.iter().map(|p| &p.ty);
     let count = function.params.len();
     Ok(quote! {
@@ -212,7 +217,8 @@ fn record(attribute: &Attribute, function: &Function, combination: &Combination)
         const _: () = {
             const FILE: &str = ::core::file!();
             const TEXT: &str = #json;
-            #[used]
+            // Exported, not `#[used]`: with LTO rustc 1.96 writes an `llvm.used` of the wrong address space.
+            #[unsafe(export_name = #symbol)]
             #[unsafe(link_section = ".amdgpu.kernels")]
             static RECORD: ::amdgpu_device::record::Record<#count, { FILE.len() }, { TEXT.len() }> =
                 ::amdgpu_device::record::Record::new(

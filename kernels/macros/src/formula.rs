@@ -43,7 +43,8 @@ impl Formula<'_> {
             Expr::Paren(paren) => Ok(format!("({})", self.of(&paren.expr)?)),
             Expr::Group(group) => self.of(&group.expr),
             Expr::Binary(binary) => {
-                let (BinOp::Add(_) | BinOp::Sub(_) | BinOp::Mul(_) | BinOp::Div(_) | BinOp::Rem(_)) = binary.op
+                let (BinOp::Add(_) | BinOp::Sub(_) | BinOp::Mul(_) | BinOp::Div(_) | BinOp::Rem(_)) =
+                    binary.op
                 else {
                     return refuse(expr);
                 };

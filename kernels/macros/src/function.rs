@@ -84,8 +84,7 @@ impl Function {
     pub fn no_such_param(&self, name: &Ident) -> Error {
         let names: Vec<_> = self.params.iter().map(|p| format!("`{}`", p.name)).collect();
         let function = &self.item.sig.ident;
-        let text =
-            format!("`{function}` has no parameter `{name}`: its parameters are {}", names.join(", "));
+        let text = format!("`{function}` has no parameter `{name}`: its parameters are {}", names.join(", "));
         Error::new(name.span(), text)
     }
 }

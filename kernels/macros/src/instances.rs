@@ -55,9 +55,12 @@ fn list_of<'a>(attribute: &'a Attribute, param: &GenericParam) -> Result<&'a Lis
     let (ident, is_const) = match param {
         GenericParam::Type(t) => (&t.ident, false),
         GenericParam::Const(c) => (&c.ident, true),
-        GenericParam::Lifetime(l) => return Err(Error::new_spanned(l, "a kernel has no lifetime parameters")),
+        GenericParam::Lifetime(l) => {
+            return Err(Error::new_spanned(l, "a kernel has no lifetime parameters"));
+        }
     };
-    let example = if is_const { format!("const {ident} in [1, 2]") } else { format!("{ident} in [f32, f16]") };
+    let example =
+        if is_const { format!("const {ident} in [1, 2]") } else { format!("{ident} in [f32, f16]") };
     match attribute.lists.iter().find(|l| l.param == *ident) {
         Some(list) if list.is_const == is_const => Ok(list),
         Some(list) => {

@@ -1,0 +1,359 @@
+//! From Rust source to code objects: cargo, llvm-link, opt, llc, lld.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use amdgpu_emulator::{CodeObject, Gfx};
+
+use crate::cache;
+use crate::error::{Error, Result, io};
+use crate::ir;
+use crate::shim;
+use crate::signature::{self, Signature};
+use crate::source::Source;
+use crate::toolchain::Toolchain;
+
+/// Flags for every crate of a device build.
+///
+/// LLVM's passes do not run in rustc but once, in opt, when the module has its intrinsics and its launch bounds.
+/// Everything can be inlined across crates, and a panic is a trap: so one crate's module has all that it needs.
+const RUSTFLAGS: [&str; 6] = [
+    "-Zunstable-options",
+    "-Clinker=true",
+    "-Clinker-flavor=gnu-lld-cc",
+    "-Cno-prepopulate-passes",
+    "-Cpanic=immediate-abort",
+    "-Zcross-crate-inline-threshold=always",
+];
+
+/// What is compiled for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Target {
+    /// An AMD GPU.
+    Amdgpu(Gfx),
+    /// An NVIDIA GPU, compute capability 8.0 and later.
+    Nvptx,
+}
+
+impl Target {
+    fn cpu(self) -> &'static str {
+        match self {
+            Target::Amdgpu(gfx) => gfx.name(),
+            Target::Nvptx => "sm_80",
+        }
+    }
+
+    /// What rustc compiles once for several targets.
+    pub(crate) fn front(self) -> Front {
+        match self {
+            Target::Amdgpu(gfx) if gfx.wave_size() == 64 => Front::Wave64,
+            Target::Amdgpu(_) => Front::Wave32,
+            Target::Nvptx => Front::Nvptx,
+        }
+    }
+}
+
+impl std::fmt::Display for Target {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.cpu())
+    }
+}
+
+/// The rustc half of a build. Before LLVM's passes a module depends on the wave size, not on the very GPU: that is an
+/// attribute of its functions, which is replaced.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Front {
+    Wave32,
+    Wave64,
+    Nvptx,
+}
+
+impl Front {
+    fn name(self) -> &'static str {
+        match self {
+            Front::Wave32 => "wave32",
+            Front::Wave64 => "wave64",
+            Front::Nvptx => "nvptx",
+        }
+    }
+
+    fn triple(self) -> &'static str {
+        match self {
+            Front::Wave32 | Front::Wave64 => "amdgcn-amd-amdhsa",
+            Front::Nvptx => "nvptx64-nvidia-cuda",
+        }
+    }
+
+    /// The processor that rustc is told.
+    fn cpu(self) -> &'static str {
+        match self {
+            Front::Wave32 => "gfx1030",
+            Front::Wave64 => "gfx90a",
+            Front::Nvptx => "sm_80",
+        }
+    }
+}
+
+/// One family as bitcode, before LLVM's passes.
+pub struct Bitcode {
+    family: String,
+    path: PathBuf,
+}
+
+/// A finished family for one target.
+#[derive(Debug)]
+pub struct Object {
+    /// The code object or the PTX.
+    pub path: PathBuf,
+    /// Its kernels, sorted by name.
+    pub kernels: Vec<Signature>,
+}
+
+/// Compiles families of one crate.
+pub struct Compiler<'a> {
+    /// With what.
+    pub toolchain: &'a Toolchain,
+    /// From what.
+    pub source: &'a Source,
+    /// Where everything goes that is worth keeping between builds.
+    pub cache: &'a Path,
+}
+
+/// Takes the outer cargo's settings away from a nested one, which is to see the device toolchain alone.
+pub(crate) fn clean(command: &mut Command, toolchain: &Toolchain) {
+    for (key, _) in env::vars_os() {
+        let name = key.to_string_lossy();
+        let keep = ["CARGO_HOME", "CARGO_NET_", "CARGO_HTTP_", "CARGO_REGISTR"];
+        let ours = name.starts_with("CARGO") && !keep.iter().any(|k| name.starts_with(k));
+        if ours
+            || name.starts_with("RUST") && !name.starts_with("RUSTUP_HOME")
+            || name == "__CARGO_DEFAULT_LIB_METADATA"
+        {
+            command.env_remove(&key);
+        }
+    }
+    command.env("RUSTC", &toolchain.rustc).env("RUSTC_BOOTSTRAP", "1").env("RUSTC_WRAPPER", "");
+}
+
+impl Compiler<'_> {
+    /// Runs cargo for one family.
+    ///
+    /// # Errors
+    /// If rustc refuses the kernels: with its message.
+    pub(crate) fn bitcode(
+        &self,
+        (family, feature): &(String, Option<String>),
+        front: Front,
+    ) -> Result<Bitcode> {
+        let output = self.cache.join("bitcode").join(front.name());
+        fs::create_dir_all(&output).map_err(io("cannot create", &output))?;
+        let path = output.join(family).with_extension("bc");
+        let folder = self.cache.join("cargo").join(front.name());
+        if !path.exists() {
+            forget(&folder.join(front.triple()).join("release/.fingerprint"), &self.source.package);
+        }
+        let mut command = Command::new(&self.toolchain.cargo);
+        clean(&mut command, self.toolchain);
+        command
+            .env("CARGO_TARGET_DIR", &folder)
+            .env("CARGO_ENCODED_RUSTFLAGS", self.rustflags(front).join("\x1f"))
+            .env("CARGO_PROFILE_RELEASE_DEBUG", "line-tables-only")
+            .env("CARGO_PROFILE_RELEASE_STRIP", "none")
+            .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "3")
+            .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "1")
+            // For core: no machine code, only the bitcode.
+            .env("CARGO_PROFILE_RELEASE_LTO", "fat")
+            .env("CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS", "false")
+            .env("CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS", "false")
+            .args(["rustc", "--lib", "--release", "--quiet", "-Zbuild-std=core", "--target", front.triple()])
+            .arg("--manifest-path")
+            .arg(&self.source.manifest)
+            .arg("--no-default-features");
+        if let Some(feature) = feature {
+            command.args(["--features", feature]);
+        }
+        command.arg("--").arg(format!("--emit=llvm-bc={}", path.display()));
+        command.arg("-Zcrate-attr=feature(abi_gpu_kernel)");
+        let compile_error =
+            |message| Error::Compile { family: family.to_owned(), target: front.triple(), message };
+        let out = command.output().map_err(|e| compile_error(format!("cargo cannot be run: {e}")))?;
+        if !out.status.success() {
+            return Err(compile_error(String::from_utf8_lossy(&out.stderr).into_owned()));
+        }
+        Ok(Bitcode { family: family.to_owned(), path })
+    }
+
+    fn rustflags(&self, front: Front) -> Vec<String> {
+        let mut flags: Vec<String> = RUSTFLAGS.map(str::to_owned).to_vec();
+        flags.push(format!("-Ctarget-cpu={}", front.cpu()));
+        if front == Front::Wave64 {
+            flags.push("--cfg=amdgpu_wave64".to_owned());
+        }
+        // No path of this machine gets into a code object. The last match wins.
+        let mut remap = |from: &Path, to: &str| {
+            flags.push(format!("--remap-path-prefix={}={to}", from.display()));
+        };
+        let home = env::var_os("CARGO_HOME").map(PathBuf::from);
+        let home = home.or_else(|| Some(Path::new(&env::var_os("HOME")?).join(".cargo")));
+        if let Some(home) = home {
+            remap(&home, "/cargo");
+        }
+        remap(&self.toolchain.source, "/rust/library");
+        remap(&self.source.root, ".");
+        flags
+    }
+}
+
+/// One family on its way to one target.
+struct Job<'a> {
+    compiler: &'a Compiler<'a>,
+    target: Target,
+    bitcode: &'a Bitcode,
+    /// Where its files are, without extension.
+    stem: PathBuf,
+}
+
+impl Compiler<'_> {
+    /// Makes the code object or the PTX, or takes it from the cache if the module is the same as before.
+    ///
+    /// # Errors
+    /// If a tool fails, or the code object is not what the signatures say.
+    pub fn object(&self, bitcode: &Bitcode, target: Target) -> Result<Object> {
+        let folder = self.cache.join(target.cpu());
+        fs::create_dir_all(&folder).map_err(io("cannot create", &folder))?;
+        Job { compiler: self, target, bitcode, stem: folder.join(&bitcode.family) }.object()
+    }
+}
+
+impl Job<'_> {
+    fn object(&self) -> Result<Object> {
+        let tools = &self.compiler.toolchain.tools;
+        let bytes = fs::read(&self.bitcode.path).map_err(io("cannot read", &self.bitcode.path))?;
+        let (shim, extension) = match self.target {
+            Target::Amdgpu(_) => (shim::AMDGPU, "elf"),
+            Target::Nvptx => (shim::NVPTX, "ptx"),
+        };
+        let pipeline = format!("{} {:?} {:?}", self.compiler.toolchain.rustc_version, tools, self.target);
+        let key = cache::key(&[&bytes, shim.as_bytes(), pipeline.as_bytes(), cache::BUILD.as_bytes()]);
+        let kept = self.compiler.cache.join("objects").join(format!("{key}.{extension}"));
+        let published = self.stem.with_extension(extension);
+        if !kept.exists() {
+            self.generate(shim, &kept)?;
+        }
+        let kernels = self.check(&kept)?;
+        cache::copy(&kept, &published)?;
+        Ok(Object { path: kept, kernels })
+    }
+
+    fn generate(&self, shim: &str, kept: &Path) -> Result<()> {
+        let tools = &self.compiler.toolchain.tools;
+        let file = |extension: &str| self.stem.with_extension(extension);
+        let bitcode = &self.bitcode.path;
+        let [shim_file, linked, edited, optimised] =
+            ["shim.ll", "linked.ll", "edited.ll", "opt.bc"].map(file);
+        fs::write(&shim_file, shim).map_err(io("cannot write", &shim_file))?;
+        let cpu = format!("-mcpu={}", self.target.cpu());
+        self.run(
+            Command::new(&tools.link)
+                .arg(bitcode)
+                .arg(&shim_file)
+                .args(["-S", "--suppress-warnings", "-o"])
+                .arg(&linked),
+            bitcode,
+        )?;
+        let text = fs::read_to_string(&linked).map_err(io("cannot read", &linked))?;
+        let signatures = ir::signatures(&text).map_err(|error| self.records(error))?;
+        let text = match self.target {
+            Target::Amdgpu(gfx) => {
+                ir::amdgpu(&ir::for_cpu(&text, self.target.front().cpu(), gfx.name()), &signatures)
+            }
+            Target::Nvptx => ir::nvptx(&text, &signatures),
+        };
+        fs::write(&edited, text).map_err(io("cannot write", &edited))?;
+        let mut opt = Command::new(&tools.opt);
+        opt.args(["-passes=globaldce,default<O3>", &cpu]).arg(&edited).arg("-o").arg(&optimised);
+        self.run(&mut opt, &edited)?;
+        let mut llc = Command::new(&tools.llc);
+        llc.args(["-O3", &cpu]).arg(&optimised);
+        match self.target {
+            Target::Amdgpu(_) => {
+                let (object, elf) = (file("o"), file("new.elf"));
+                self.run(llc.arg("-filetype=obj").arg("-o").arg(&object), &optimised)?;
+                let (lld, flavor) = &tools.lld;
+                let mut link = Command::new(lld);
+                link.args(*flavor).args(["-shared", "--no-undefined", "-o"]).arg(&elf).arg(&object);
+                self.run(&mut link, &object)?;
+                cache::copy(&elf, kept)
+            }
+            Target::Nvptx => {
+                let ptx = file("new.ptx");
+                self.run(llc.arg("-o").arg(&ptx), &optimised)?;
+                // The records are not in PTX: they stay beside it.
+                let json = serde_json::to_vec(&signatures).expect("strings and numbers");
+                let beside = kept.with_extension("json");
+                fs::write(file("json"), json).map_err(io("cannot write", file("json")))?;
+                cache::copy(&file("json"), &beside)?;
+                cache::copy(&ptx, kept)
+            }
+        }
+    }
+
+    /// The kernels of a finished object, checked.
+    fn check(&self, object: &Path) -> Result<Vec<Signature>> {
+        let read = |path: &Path| fs::read(path).map_err(io("cannot read", path));
+        match self.target {
+            Target::Amdgpu(_) => {
+                let object = CodeObject::parse(&read(object)?).map_err(|error| Error::Object {
+                    family: self.bitcode.family.clone(),
+                    target: self.target.to_string(),
+                    error,
+                })?;
+                let section = object.section(signature::SECTION);
+                let signatures = section
+                    .ok_or(signature::RecordError::Missing)
+                    .and_then(signature::parse_section)
+                    .map_err(|error| self.records(error))?;
+                crate::check::check(&object, &signatures)?;
+                Ok(signatures)
+            }
+            Target::Nvptx => {
+                let beside = object.with_extension("json");
+                Ok(serde_json::from_slice(&read(&beside)?).expect("written by `generate`"))
+            }
+        }
+    }
+
+    fn records(&self, error: signature::RecordError) -> Error {
+        Error::Records { family: self.bitcode.family.clone(), target: self.target.to_string(), error }
+    }
+
+    fn run(&self, command: &mut Command, input: &Path) -> Result<()> {
+        let message = match command.output() {
+            Ok(out) if out.status.success() => return Ok(()),
+            Ok(out) => String::from_utf8_lossy(&out.stderr).into_owned(),
+            Err(e) => format!("it cannot be run: {e}"),
+        };
+        Err(Error::Tool {
+            tool: Path::new(command.get_program()).display().to_string(),
+            family: self.bitcode.family.clone(),
+            target: self.target.to_string(),
+            message,
+            input: input.to_owned(),
+        })
+    }
+}
+
+/// Makes cargo forget that it compiled a package, since the bitcode is gone, of which it does not know.
+fn forget(fingerprints: &Path, package: &str) {
+    let Ok(entries) = fs::read_dir(fingerprints) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let is_ours = name.rsplit_once('-').is_some_and(|(n, _)| n == package);
+        if is_ours {
+            // What cannot be removed shows when the bitcode is read.
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}

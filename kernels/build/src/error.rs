@@ -1,0 +1,113 @@
+//! Everything that can go wrong in a build.
+
+use std::path::PathBuf;
+
+use amdgpu_emulator::{ObjectError, UnknownGfx};
+
+use crate::signature::RecordError;
+use crate::toolchain::ToolchainError;
+
+/// Why there are no code objects.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// No compiler for device code.
+    #[error(transparent)]
+    Toolchain(#[from] ToolchainError),
+    /// A target that nobody knows.
+    #[error(
+        "{variable} names `{gfx}`, which is no target that this crate knows: choose from {known}, separated by commas",
+        gfx = .unknown.0, known = amdgpu_emulator::Gfx::ALL.map(amdgpu_emulator::Gfx::name).join(", ")
+    )]
+    Arch {
+        /// The variable or setting.
+        variable: &'static str,
+        /// The name.
+        unknown: UnknownGfx,
+    },
+    /// rustc refuses the kernels.
+    #[error("the kernels of `{family}` do not compile for {target}:\n\n{message}")]
+    Compile {
+        /// The family.
+        family: String,
+        /// The target triple.
+        target: &'static str,
+        /// What cargo and rustc say.
+        message: String,
+    },
+    /// A tool of the pipeline fails.
+    #[error("{tool} failed on the kernels of `{family}` for {target}:\n\n{message}\nThe input is {}", .input.display())]
+    Tool {
+        /// The tool.
+        tool: String,
+        /// The family.
+        family: String,
+        /// The target.
+        target: String,
+        /// What the tool says.
+        message: String,
+        /// What it was given.
+        input: PathBuf,
+    },
+    /// The crate with the kernels cannot be understood.
+    #[error("{} cannot be used: {message}", .manifest.display())]
+    Manifest {
+        /// Its Cargo.toml.
+        manifest: PathBuf,
+        /// What is wrong.
+        message: String,
+    },
+    /// A code object that cannot be read.
+    #[error("the code object of `{family}` for {target} cannot be read: {error}")]
+    Object {
+        /// The family.
+        family: String,
+        /// The target.
+        target: String,
+        /// Why.
+        error: ObjectError,
+    },
+    /// Signatures that cannot be read.
+    #[error("the signatures of `{family}` for {target} cannot be read: {error}")]
+    Records {
+        /// The family.
+        family: String,
+        /// The target.
+        target: String,
+        /// Why.
+        error: RecordError,
+    },
+    /// A code object that is not what the Rust signature says.
+    #[error("{kernel} for {target} is not what its Rust signature says ({place}): {what}")]
+    Mismatch {
+        /// The kernel.
+        kernel: String,
+        /// The target.
+        target: String,
+        /// Where the kernel is.
+        place: String,
+        /// The difference.
+        what: String,
+    },
+    /// The file system.
+    #[error("{what} {}: {error}", .path.display())]
+    Io {
+        /// What was tried: `cannot read`.
+        what: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        error: std::io::Error,
+    },
+    /// Not run by cargo.
+    #[error("{0} is not set: amdgpu-build is for build scripts, which cargo runs")]
+    NoCargo(&'static str),
+}
+
+/// The result of a step.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// For `map_err`: an error of the file system.
+pub(crate) fn io(what: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Error {
+    let path = path.into();
+    move |error| Error::Io { what, path, error }
+}

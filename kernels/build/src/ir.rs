@@ -1,0 +1,190 @@
+//! Edits of LLVM IR that neither rustc nor the LLVM tools have a switch for. They work on text, one `define` line at a
+//! time.
+
+use crate::signature::{self, RecordError, Signature};
+
+/// The signatures that the attribute left in a module.
+///
+/// # Errors
+/// If a record is damaged.
+pub fn signatures(ir: &str) -> Result<Vec<Signature>, RecordError> {
+    let records =
+        ir.lines().filter(|l| is_record(l)).filter_map(|l| l.split_once("c\"AMDK")).map(|(_, text)| {
+            let mut bytes = unescape(&format!("AMDK{}", text.split('"').next().unwrap_or_default()));
+            bytes.resize(bytes.len().next_multiple_of(4), 0);
+            bytes
+        });
+    signature::parse_section(&records.collect::<Vec<_>>().concat())
+}
+
+fn is_record(line: &str) -> bool {
+    line.starts_with('@') && line.split_once(" = ").is_some_and(|(name, _)| name.ends_with(".signature"))
+}
+
+/// The bytes of an LLVM string constant.
+fn unescape(text: &str) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, tail @ ..] = rest {
+        let hex = |d: u8| (d as char).to_digit(16).map(|d| d as u8);
+        match (first, tail) {
+            (b'\\', [h, l, after @ ..]) if hex(*h).is_some() && hex(*l).is_some() => {
+                bytes.push(hex(*h).unwrap_or(0) << 4 | hex(*l).unwrap_or(0));
+                rest = after;
+            }
+            (b'\\', [b'\\', after @ ..]) => {
+                bytes.push(b'\\');
+                rest = after;
+            }
+            _ => {
+                bytes.push(*first);
+                rest = tail;
+            }
+        }
+    }
+    bytes
+}
+
+/// A module that was made for one processor, for another.
+pub fn for_cpu(ir: &str, from: &str, to: &str) -> String {
+    ir.replace(&format!("\"target-cpu\"=\"{from}\""), &format!("\"target-cpu\"=\"{to}\""))
+}
+
+/// Prepares a module for amdgcn: launch bounds for each kernel, and pointer arguments that LLVM knows to be global.
+///
+/// rustc has no word for either. Without the first LLVM assumes 1,024 work items; without the second every access is
+/// a flat one, which waits for workgroup memory too.
+pub fn amdgpu(ir: &str, signatures: &[Signature]) -> String {
+    let mut out = String::with_capacity(ir.len() + ir.len() / 16);
+    let mut lines = ir.lines();
+    while let Some(line) = lines.next() {
+        let kernel = line
+            .strip_prefix("define amdgpu_kernel void @")
+            .and_then(|rest| rest.split_once('('))
+            .and_then(|(name, _)| signatures.iter().find(|s| s.name == name));
+        let Some(kernel) = kernel else {
+            out.push_str(line);
+            out.push('\n');
+            continue;
+        };
+        let (line, casts) = global_pointers(line, kernel);
+        let bounds = format!(
+            "\"amdgpu-flat-work-group-size\"=\"1,{}\" \"uniform-work-group-size\"=\"true\"",
+            kernel.launch.max_workgroup_size
+        );
+        out.push_str(&with_attributes(&line, &bounds));
+        out.push('\n');
+        // The label of the first block, or its first instruction.
+        if let Some(first) = lines.next() {
+            if first.starts_with(' ') {
+                out.push_str(&casts);
+                out.push_str(first);
+                out.push('\n');
+            } else {
+                out.push_str(first);
+                out.push('\n');
+                out.push_str(&casts);
+            }
+        }
+    }
+    out
+}
+
+/// Prepares a module for nvptx64: launch bounds, and no records, which PTX has no section for.
+pub fn nvptx(ir: &str, signatures: &[Signature]) -> String {
+    let mut out = String::with_capacity(ir.len());
+    for line in ir.lines().filter(|l| !is_record(l)) {
+        let kernel = line
+            .strip_prefix("define ptx_kernel void @")
+            .and_then(|rest| rest.split_once('('))
+            .and_then(|(name, _)| signatures.iter().find(|s| s.name == name));
+        match kernel {
+            Some(kernel) => {
+                let bounds = format!("\"nvvm.maxntid\"=\"{}\"", kernel.launch.max_workgroup_size);
+                out.push_str(&with_attributes(line, &bounds));
+            }
+            None => out.push_str(line),
+        }
+        out.push('\n');
+    }
+    out
+}
+
+/// A `define` line with more function attributes. They stand before the metadata and the brace.
+fn with_attributes(define: &str, attributes: &str) -> String {
+    let end = define.find(" !").unwrap_or_else(|| define.rfind(" {").unwrap_or(define.len()));
+    format!("{} {attributes}{}", &define[..end], &define[end..])
+}
+
+/// A `define` line whose pointer parameters are in the global address space, and the casts that give the body the
+/// generic pointers it was written for.
+fn global_pointers(define: &str, kernel: &Signature) -> (String, String) {
+    let mut define = define.to_owned();
+    let mut casts = String::new();
+    for arg in kernel.args.iter().filter(|a| a.ty.is_pointer()) {
+        let name = format!("%{}", arg.name);
+        // From the parameter's name back to its type, over attributes such as `noundef`.
+        let at = [", ", ")"].iter().find_map(|end| define.find(&format!(" {name}{end}")));
+        let Some(at) = at else { continue };
+        let Some(ty) = define[..at].rfind("ptr") else { continue };
+        // A layout is not written during the launch: its loads may move freely.
+        let constant =
+            if arg.layout.is_some() { "ptr addrspace(1) noalias readonly" } else { "ptr addrspace(1)" };
+        let attributes = define[ty + 3..at].to_owned();
+        define.replace_range(ty..at + 1 + name.len(), &format!("{constant}{attributes} {name}.global"));
+        casts += &format!("  {name} = addrspacecast ptr addrspace(1) {name}.global to ptr\n");
+    }
+    (define, casts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::signature::{Arg, ArgType, LaunchHints, LayoutOf};
+
+    fn kernel() -> Signature {
+        let pointer = |name: &str, layout| Arg {
+            name: name.to_owned(),
+            ty: ArgType::Pointer { mutable: true, pointee: "f32".to_owned() },
+            size: 8,
+            nullable: false,
+            len: None,
+            layout,
+        };
+        let layout = LayoutOf { numel: "n".to_owned(), num_dims: "d".to_owned(), of: vec![] };
+        Signature {
+            name: "k".to_owned(),
+            doc: String::new(),
+            file: String::new(),
+            line: 1,
+            args: vec![pointer("info", Some(layout)), pointer("out", None)],
+            launch: LaunchHints {
+                workgroup: [64, 1, 1],
+                max_workgroup_size: 256,
+                items_per_lane: 1,
+                lds_bytes: 0,
+                items: None,
+                grid: None,
+                lds: None,
+            },
+        }
+    }
+
+    #[test]
+    fn pointers_of_kernels_become_global() {
+        let ir = "define amdgpu_kernel void @k(ptr noundef %info, ptr noundef %out) unnamed_addr #0 !dbg !9 {\n\
+                  start:\n  ret void\n}\ndefine void @other(ptr %out) {\n";
+        let expected = "define amdgpu_kernel void @k(ptr addrspace(1) noalias readonly noundef %info.global, \
+                        ptr addrspace(1) noundef %out.global) unnamed_addr #0 \
+                        \"amdgpu-flat-work-group-size\"=\"1,256\" \"uniform-work-group-size\"=\"true\" !dbg !9 {\n\
+                        start:\n  %info = addrspacecast ptr addrspace(1) %info.global to ptr\n  \
+                        %out = addrspacecast ptr addrspace(1) %out.global to ptr\n  ret void\n}\n\
+                        define void @other(ptr %out) {\n";
+        assert_eq!(amdgpu(ir, &[kernel()]), expected);
+    }
+
+    #[test]
+    fn strings_of_ir_are_bytes_again() {
+        assert_eq!(unescape("A\\00\\FFb\\5C\\\\n"), [b'A', 0, 255, b'b', b'\\', b'\\', b'n']);
+    }
+}

@@ -1,0 +1,120 @@
+; What amdgpu-device declares in shim.rs, for amdgcn.
+
+@amdgpu_device_dynamic = external addrspace(3) global [0 x i8], align 16
+
+define linkonce_odr hidden ptr @amdgpu_device_workgroup_memory() alwaysinline nounwind {
+  ret ptr addrspacecast (ptr addrspace(3) @amdgpu_device_dynamic to ptr)
+}
+
+; Workgroup scope: Rust's own fences are system-wide, and write the L2 cache back on gfx90a.
+define linkonce_odr hidden void @amdgpu_device_barrier() alwaysinline convergent nounwind {
+  fence syncscope("workgroup") release
+  call void @llvm.amdgcn.s.barrier()
+  fence syncscope("workgroup") acquire
+  ret void
+}
+
+; Says that only workgroup memory is ordered: no invalidation of the vector cache.
+define linkonce_odr hidden void @amdgpu_device_barrier_local() alwaysinline convergent nounwind {
+  fence syncscope("workgroup") release, !mmra !1
+  call void @llvm.amdgcn.s.barrier()
+  fence syncscope("workgroup") acquire, !mmra !1
+  ret void
+}
+
+; Constant address space: a scalar load where the address is uniform.
+define linkonce_odr hidden i64 @amdgpu_device_load_constant(ptr %address) alwaysinline nounwind {
+  %constant = addrspacecast ptr %address to ptr addrspace(4)
+  %value = load i64, ptr addrspace(4) %constant, align 8, !invariant.load !0, !noundef !0
+  ret i64 %value
+}
+
+define linkonce_odr hidden i32 @amdgpu_device_workgroups_x() alwaysinline nounwind {
+  %args = call ptr addrspace(4) @llvm.amdgcn.implicitarg.ptr()
+  %at = getelementptr inbounds i8, ptr addrspace(4) %args, i64 0
+  %count = load i32, ptr addrspace(4) %at, align 4, !invariant.load !0, !noundef !0, !range !2
+  ret i32 %count
+}
+
+define linkonce_odr hidden i32 @amdgpu_device_workgroup_size_x() alwaysinline nounwind {
+  %args = call ptr addrspace(4) @llvm.amdgcn.implicitarg.ptr()
+  %at = getelementptr inbounds i8, ptr addrspace(4) %args, i64 12
+  %size = load i16, ptr addrspace(4) %at, align 2, !invariant.load !0, !noundef !0, !range !3
+  %wide = zext i16 %size to i32
+  ret i32 %wide
+}
+
+define linkonce_odr hidden i32 @amdgpu_device_workgroups_y() alwaysinline nounwind {
+  %args = call ptr addrspace(4) @llvm.amdgcn.implicitarg.ptr()
+  %at = getelementptr inbounds i8, ptr addrspace(4) %args, i64 4
+  %count = load i32, ptr addrspace(4) %at, align 4, !invariant.load !0, !noundef !0, !range !2
+  ret i32 %count
+}
+
+define linkonce_odr hidden i32 @amdgpu_device_workgroup_size_y() alwaysinline nounwind {
+  %args = call ptr addrspace(4) @llvm.amdgcn.implicitarg.ptr()
+  %at = getelementptr inbounds i8, ptr addrspace(4) %args, i64 14
+  %size = load i16, ptr addrspace(4) %at, align 2, !invariant.load !0, !noundef !0, !range !3
+  %wide = zext i16 %size to i32
+  ret i32 %wide
+}
+
+define linkonce_odr hidden i32 @amdgpu_device_workgroups_z() alwaysinline nounwind {
+  %args = call ptr addrspace(4) @llvm.amdgcn.implicitarg.ptr()
+  %at = getelementptr inbounds i8, ptr addrspace(4) %args, i64 8
+  %count = load i32, ptr addrspace(4) %at, align 4, !invariant.load !0, !noundef !0, !range !2
+  ret i32 %count
+}
+
+define linkonce_odr hidden i32 @amdgpu_device_workgroup_size_z() alwaysinline nounwind {
+  %args = call ptr addrspace(4) @llvm.amdgcn.implicitarg.ptr()
+  %at = getelementptr inbounds i8, ptr addrspace(4) %args, i64 16
+  %size = load i16, ptr addrspace(4) %at, align 2, !invariant.load !0, !noundef !0, !range !3
+  %wide = zext i16 %size to i32
+  ret i32 %wide
+}
+
+define linkonce_odr hidden void @amdgpu_device_atomic_add_f32(ptr %address, float %value) alwaysinline nounwind {
+  %global = addrspacecast ptr %address to ptr addrspace(1)
+  %old = atomicrmw fadd ptr addrspace(1) %global, float %value syncscope("agent") monotonic, align 4, !amdgpu.no.fine.grained.memory !0, !amdgpu.no.remote.memory !0
+  ret void
+}
+
+define linkonce_odr hidden void @amdgpu_device_atomic_add_f64(ptr %address, double %value) alwaysinline nounwind {
+  %global = addrspacecast ptr %address to ptr addrspace(1)
+  %old = atomicrmw fadd ptr addrspace(1) %global, double %value syncscope("agent") monotonic, align 8, !amdgpu.no.fine.grained.memory !0, !amdgpu.no.remote.memory !0
+  ret void
+}
+
+define linkonce_odr hidden i32 @amdgpu_device_atomic_add_u32(ptr %address, i32 %value) alwaysinline nounwind {
+  %global = addrspacecast ptr %address to ptr addrspace(1)
+  %old = atomicrmw add ptr addrspace(1) %global, i32 %value syncscope("agent") monotonic, align 4, !amdgpu.no.fine.grained.memory !0, !amdgpu.no.remote.memory !0
+  ret i32 %old
+}
+
+define linkonce_odr hidden i64 @amdgpu_device_atomic_add_u64(ptr %address, i64 %value) alwaysinline nounwind {
+  %global = addrspacecast ptr %address to ptr addrspace(1)
+  %old = atomicrmw add ptr addrspace(1) %global, i64 %value syncscope("agent") monotonic, align 8, !amdgpu.no.fine.grained.memory !0, !amdgpu.no.remote.memory !0
+  ret i64 %old
+}
+
+define linkonce_odr hidden i32 @amdgpu_device_atomic_load_u32(ptr %address) alwaysinline nounwind {
+  %global = addrspacecast ptr %address to ptr addrspace(1)
+  %value = load atomic i32, ptr addrspace(1) %global syncscope("agent") monotonic, align 4
+  ret i32 %value
+}
+
+define linkonce_odr hidden i32 @amdgpu_device_atomic_swap_if_u32(ptr %address, i32 %expected, i32 %new) alwaysinline nounwind {
+  %global = addrspacecast ptr %address to ptr addrspace(1)
+  %pair = cmpxchg ptr addrspace(1) %global, i32 %expected, i32 %new syncscope("agent") monotonic monotonic, align 4
+  %old = extractvalue { i32, i1 } %pair, 0
+  ret i32 %old
+}
+
+declare void @llvm.amdgcn.s.barrier() convergent nounwind
+declare ptr addrspace(4) @llvm.amdgcn.implicitarg.ptr() nounwind memory(none)
+
+!0 = !{}
+!1 = !{!"amdgpu-synchronize-as", !"local"}
+!2 = !{i32 1, i32 0}
+!3 = !{i16 1, i16 1025}

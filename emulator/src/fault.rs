@@ -143,14 +143,14 @@ pub enum Fault {
         /// The trap's number.
         id: u8,
     },
-    /// Some waves wait at a barrier that others will never reach.
-    #[error("{waiting} of {waves} waves wait at a barrier that wave {ended} ended without reaching")]
-    BarrierDivergence {
+    /// Every wave that has not ended waits at a barrier, and none of them can go on.
+    #[error("a deadlock: {waiting} of {waves} waves wait at a barrier and {ended} have ended")]
+    Deadlock {
         /// Waves that wait.
         waiting: u32,
         /// Waves of the workgroup.
         waves: u32,
-        /// A wave that ended.
+        /// Waves that have ended.
         ended: u32,
     },
 }

@@ -8,6 +8,8 @@ pub mod code_object;
 #[cfg(feature = "exec")]
 pub mod decode;
 #[cfg(feature = "exec")]
+mod dispatch;
+#[cfg(feature = "exec")]
 mod exec;
 #[cfg(feature = "exec")]
 pub mod fault;
@@ -20,6 +22,8 @@ pub mod machine;
 pub mod memory;
 #[cfg(feature = "exec")]
 pub mod report;
+#[cfg(feature = "exec")]
+mod source;
 
 pub use code_object::{ArgKind, CodeObject, HiddenArg, KernelArg, KernelInfo, ObjectError};
 #[cfg(feature = "exec")]

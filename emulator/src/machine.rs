@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::code_object::{CodeObject, KernelInfo, ObjectError};
+use crate::dispatch;
 use crate::exec::Code;
 use crate::fault::FaultReport;
 use crate::gfx::Gfx;
@@ -26,7 +27,7 @@ impl Default for MachineOptions {
 /// One emulated GPU with its memory. All methods take `&self`, from any thread.
 pub struct Machine {
     gfx: Gfx,
-    memory: Memory,
+    memory: Arc<Memory>,
 }
 
 /// Why a code object could not be loaded.
@@ -55,10 +56,19 @@ pub struct LoadedModule {
     inner: Arc<Module>,
 }
 
-struct Module {
-    object: CodeObject,
-    base: u64,
-    code: Code,
+pub(crate) struct Module {
+    pub object: CodeObject,
+    /// Where the image was loaded.
+    pub base: u64,
+    pub code: Code,
+    memory: Arc<Memory>,
+}
+
+impl Drop for Module {
+    fn drop(&mut self) {
+        // It was allocated when the module was loaded, so that this cannot fail.
+        let _ = self.memory.free(self.base);
+    }
 }
 
 /// A kernel of a loaded code object. Cheap to clone.
@@ -120,7 +130,7 @@ impl Machine {
     /// # Errors
     /// [`MemoryError::Reserve`] if the host cannot reserve the address range.
     pub fn new(gfx: Gfx, options: MachineOptions) -> Result<Machine, MemoryError> {
-        Ok(Machine { gfx, memory: Memory::new(options.memory_bytes)? })
+        Ok(Machine { gfx, memory: Arc::new(Memory::new(options.memory_bytes)?) })
     }
 
     /// The target.
@@ -189,8 +199,93 @@ impl Machine {
         self.memory.allocation(address)
     }
 
+    /// Loads a code object: copies its image to device memory, applies relocations and decodes its instructions.
+    ///
+    /// # Errors
+    /// [`LoadError::WrongTarget`] if it is for another target, [`LoadError::Memory`] if there is no memory for it.
+    pub fn load(&self, object: &CodeObject) -> Result<LoadedModule, LoadError> {
+        if object.gfx() != self.gfx {
+            return Err(LoadError::WrongTarget { code_object: object.gfx(), machine: self.gfx });
+        }
+        let mut image = object.image().to_vec();
+        // Scalar loads of constants may be widened past the end of the last one.
+        let base = self.memory.alloc(image.len() as u64 + 64, Some("code object".into()))?;
+        for relocation in object.relocations() {
+            let at = relocation.address as usize;
+            let value = base.wrapping_add(relocation.addend);
+            if let Some(cell) = image.get_mut(at..at + 8) {
+                cell.copy_from_slice(&value.to_le_bytes());
+            }
+        }
+        self.memory.write(base, &image)?;
+        let kernels = object.kernels().iter().map(|kernel| kernel.descriptor.entry);
+        let functions = object.symbols().filter(|(_, symbol)| !symbol.is_data).map(|(_, symbol)| symbol.address);
+        let entries: Vec<u64> = kernels.chain(functions).collect();
+        let code = Code::prepare(self.gfx, &image, object.text_ranges(), &entries);
+        let module = Module { object: object.clone(), base, code, memory: self.memory.clone() };
+        Ok(LoadedModule { inner: Arc::new(module) })
+    }
+
+    /// Runs a kernel to its end.
+    ///
+    /// # Errors
+    /// Whatever the launch or the kernel did wrong. Nothing has run if the report has no site; otherwise memory
+    /// holds what was written until the fault.
+    pub fn launch(&self, kernel: &Kernel, launch: &Launch<'_>) -> Result<Report, FaultReport> {
+        dispatch::launch(&self.memory, kernel, launch)
+    }
+
     /// Free and total bytes of device memory.
     pub fn memory_info(&self) -> (u64, u64) {
         self.memory.info()
+    }
+}
+
+impl LoadedModule {
+    /// The kernel called `name`.
+    pub fn kernel(&self, name: &str) -> Option<Kernel> {
+        let kernels = self.inner.object.kernels();
+        let index = kernels.binary_search_by(|kernel| kernel.name.as_str().cmp(name)).ok()?;
+        Some(Kernel { module: self.clone(), index })
+    }
+
+    /// Address and size of the global variable called `name`.
+    pub fn global(&self, name: &str) -> Option<(u64, u64)> {
+        let symbol = self.inner.object.symbol(name).filter(|symbol| symbol.is_data)?;
+        Some((self.inner.base + symbol.address, symbol.size))
+    }
+
+    /// The code object.
+    pub fn code_object(&self) -> &CodeObject {
+        &self.inner.object
+    }
+}
+
+impl Kernel {
+    /// What the code object says about the kernel.
+    pub fn info(&self) -> &KernelInfo {
+        &self.module.inner.object.kernels()[self.index]
+    }
+
+    pub(crate) fn module(&self) -> &Module {
+        &self.module.inner
+    }
+}
+
+impl std::fmt::Debug for Machine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Machine").field("gfx", &self.gfx).finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for LoadedModule {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LoadedModule").field("base", &self.inner.base).finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for Kernel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Kernel").field("name", &self.info().name).finish_non_exhaustive()
     }
 }

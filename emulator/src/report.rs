@@ -14,3 +14,12 @@ pub struct Report {
     /// Instructions times the work-items of the wave that executed them.
     pub lane_instructions: u64,
 }
+
+impl Report {
+    pub(crate) fn add(&mut self, other: &Report) {
+        self.workgroups += other.workgroups;
+        self.waves += other.waves;
+        self.wave_instructions += other.wave_instructions;
+        self.lane_instructions += other.lane_instructions;
+    }
+}

@@ -1,2 +1,322 @@
-//! Runs one kernel of a code object.
-fn main() {}
+//! Runs a kernel of a code object, lists kernels, and disassembles instructions.
+
+use std::fs;
+use std::io::{BufRead as _, Write as _};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::str::FromStr;
+use std::time::Instant;
+
+use amdgpu_emulator::{
+    CodeObject, Gfx, KernelArg, Launch, LaunchOptions, Machine, MachineOptions, Report, decode,
+};
+use clap::{Args, Parser, Subcommand};
+
+/// Exact AMDGPU emulator.
+#[derive(Parser)]
+#[command(version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run a kernel.
+    Run(Run),
+    /// List the kernels of a code object.
+    Kernels {
+        /// Code object (ELF) or Clang offload bundle with one.
+        file: PathBuf,
+    },
+    /// Read lines of hexadecimal bytes, print LLVM's text of each.
+    Decode {
+        /// Target.
+        gfx: Gfx,
+    },
+}
+
+#[derive(Args)]
+struct Run {
+    /// Code object (ELF) or Clang offload bundle with one.
+    file: PathBuf,
+    /// Kernel name.
+    kernel: String,
+    /// Workgroups: X, X,Y or X,Y,Z.
+    #[arg(long)]
+    grid: Size,
+    /// Work-items of a workgroup: X, X,Y or X,Y,Z.
+    #[arg(long)]
+    block: Size,
+    /// Bytes of launch-sized LDS.
+    #[arg(long, default_value_t = 0)]
+    lds: u32,
+    /// Print counts and time as JSON.
+    #[arg(long)]
+    json: bool,
+    /// Look for uninitialised reads, races and missing waits.
+    #[arg(long)]
+    check: bool,
+    /// Threads; 0 for one per core.
+    #[arg(long, default_value_t = 0)]
+    threads: usize,
+    /// Run waves and workgroups in an order drawn from this seed.
+    #[arg(long)]
+    shuffle: Option<u64>,
+    /// Perturb results that the ISA leaves open, drawn from this seed.
+    #[arg(long)]
+    perturb: Option<u64>,
+    /// Instructions that one wave may execute.
+    #[arg(long)]
+    budget: Option<u64>,
+    /// Run this many times and report the fastest.
+    #[arg(long, default_value_t = 1)]
+    repeat: u32,
+    /// Arguments in the kernel's order: `null`, a number as `u8:`…`u64:`, `i8:`…`i64:`, `f16:`, `bf16:`, `f32:`,
+    /// `f64:`, `in:FILE` (a buffer read from a file), `out:BYTES:FILE` (a zeroed buffer, written to a file
+    /// afterwards), `io:FILE:OUT` (both), `zero:BYTES` (a zeroed buffer).
+    args: Vec<Argument>,
+}
+
+/// Sizes along three axes.
+#[derive(Clone, Copy)]
+struct Size([u32; 3]);
+
+impl FromStr for Size {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Size, String> {
+        let mut sizes = [1; 3];
+        let parts: Vec<&str> = text.split(',').collect();
+        if parts.len() > 3 {
+            return Err(format!("{} sizes; at most three are possible", parts.len()));
+        }
+        for (size, part) in sizes.iter_mut().zip(parts) {
+            *size = part.trim().parse().map_err(|_| format!("`{part}` is no size"))?;
+        }
+        Ok(Size(sizes))
+    }
+}
+
+/// One kernel argument.
+#[derive(Clone)]
+enum Argument {
+    Null,
+    Value(Vec<u8>),
+    Buffer { from: Option<PathBuf>, bytes: u64, into: Option<PathBuf> },
+}
+
+impl FromStr for Argument {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Argument, String> {
+        if text == "null" {
+            return Ok(Argument::Null);
+        }
+        let Some((kind, value)) = text.split_once(':') else {
+            return Err("expected `null` or KIND:VALUE, for example u64:1000, in:FILE or out:4000:FILE".into());
+        };
+        macro_rules! number {
+            ($ty:ty) => {
+                Argument::Value(
+                    value
+                        .parse::<$ty>()
+                        .map_err(|_| format!("`{value}` is no {kind}"))?
+                        .to_le_bytes()
+                        .to_vec(),
+                )
+            };
+        }
+        let size = |text: &str| text.parse().map_err(|_| format!("`{text}` is no size in bytes"));
+        Ok(match kind {
+            "u8" => number!(u8),
+            "u16" => number!(u16),
+            "u32" => number!(u32),
+            "u64" => number!(u64),
+            "i8" => number!(i8),
+            "i16" => number!(i16),
+            "i32" => number!(i32),
+            "i64" => number!(i64),
+            "f16" => number!(half::f16),
+            "bf16" => number!(half::bf16),
+            "f32" => number!(f32),
+            "f64" => number!(f64),
+            "in" => Argument::Buffer { from: Some(value.into()), bytes: 0, into: None },
+            "zero" => Argument::Buffer { from: None, bytes: size(value)?, into: None },
+            "out" => {
+                let (bytes, file) = value.split_once(':').ok_or("expected out:BYTES:FILE")?;
+                Argument::Buffer { from: None, bytes: size(bytes)?, into: Some(file.into()) }
+            }
+            "io" => {
+                let (from, into) = value.split_once(':').ok_or("expected io:FILE:OUT")?;
+                Argument::Buffer { from: Some(from.into()), bytes: 0, into: Some(into.into()) }
+            }
+            _ => {
+                return Err(format!(
+                    "unknown kind `{kind}`; there are null, u8 to u64, i8 to i64, f16, bf16, f32, f64, in, out, io and zero"
+                ));
+            }
+        })
+    }
+}
+
+type Outcome = Result<(), Box<dyn std::error::Error>>;
+
+fn main() -> ExitCode {
+    let outcome = match Cli::parse().command {
+        Command::Run(run) => run_kernel(&run),
+        Command::Kernels { file } => list_kernels(&file),
+        Command::Decode { gfx } => decode_lines(gfx),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn open(file: &PathBuf) -> Result<CodeObject, Box<dyn std::error::Error>> {
+    let bytes = read_file(file)?;
+    CodeObject::parse(&bytes).map_err(|error| format!("{}: {error}", file.display()).into())
+}
+
+fn read_file(file: &PathBuf) -> Result<Vec<u8>, Box<dyn std::error::Error>> {
+    fs::read(file).map_err(|error| format!("cannot read {}: {error}", file.display()).into())
+}
+
+fn run_kernel(run: &Run) -> Outcome {
+    let object = open(&run.file)?;
+    let machine = Machine::new(object.gfx(), MachineOptions::default())?;
+    let module = machine.load(&object)?;
+    let kernel = module.kernel(&run.kernel).ok_or_else(|| {
+        let names: Vec<&str> = object.kernels().iter().map(|kernel| kernel.name.as_str()).collect();
+        format!("no kernel `{}`; there are {}", run.kernel, names.join(", "))
+    })?;
+    let explicit: Vec<&KernelArg> = kernel.info().args.iter().filter(|arg| !arg.is_hidden()).collect();
+    if explicit.len() != run.args.len() {
+        let expected = format!("{} takes {} arguments", run.kernel, explicit.len());
+        return Err(format!("{expected}, {} are given", run.args.len()).into());
+    }
+    let mut kernarg = vec![0; kernel.info().explicit_size() as usize];
+    let mut outputs = Vec::new();
+    for (n, (arg, given)) in explicit.iter().zip(&run.args).enumerate() {
+        let value = match given {
+            Argument::Null => vec![0; 8],
+            Argument::Value(value) => value.clone(),
+            Argument::Buffer { from, bytes, into } => {
+                let contents = from.as_ref().map(read_file).transpose()?;
+                let size = contents.as_ref().map_or(*bytes, |contents| contents.len() as u64);
+                let address = machine.alloc_labelled(size, &format!("argument {n}"))?;
+                if let Some(contents) = contents {
+                    machine.write(address, &contents)?;
+                }
+                if let Some(into) = into {
+                    outputs.push((address, size, into));
+                }
+                address.to_le_bytes().to_vec()
+            }
+        };
+        if value.len() != arg.size as usize {
+            let name = arg.name.as_deref().unwrap_or("(no name)");
+            let (have, want) = (value.len(), arg.size);
+            return Err(format!("argument {n} ({name}) has {want} bytes, {have} are given").into());
+        }
+        kernarg[arg.offset as usize..][..value.len()].copy_from_slice(&value);
+    }
+    let mut options = LaunchOptions::default();
+    options.check = run.check;
+    options.threads = run.threads;
+    options.shuffle = run.shuffle;
+    options.perturb = run.perturb;
+    options.instruction_budget = run.budget.unwrap_or(options.instruction_budget);
+    let (Size(grid), Size(block)) = (run.grid, run.block);
+    let launch = Launch { grid, block, dynamic_lds: run.lds, kernarg: &kernarg, options };
+    let mut fastest = f64::INFINITY;
+    let mut report = Report::default();
+    for _ in 0..run.repeat.max(1) {
+        let start = Instant::now();
+        report = machine.launch(&kernel, &launch)?;
+        fastest = fastest.min(start.elapsed().as_secs_f64());
+    }
+    for (address, size, file) in outputs {
+        let mut contents = vec![0; usize::try_from(size)?];
+        machine.read(address, &mut contents)?;
+        fs::write(file, contents).map_err(|error| format!("cannot write {}: {error}", file.display()))?;
+    }
+    if run.json {
+        let json = serde_json::json!({
+            "kernel": run.kernel,
+            "gfx": object.gfx().name(),
+            "workgroups": report.workgroups,
+            "waves": report.waves,
+            "wave_instructions": report.wave_instructions,
+            "lane_instructions": report.lane_instructions,
+            "seconds": fastest,
+        });
+        println!("{json}");
+    } else {
+        let rate = report.lane_instructions as f64 / fastest / 1e6;
+        println!(
+            "{} on {}: {} workgroups, {} waves, {} wave instructions, {} lane instructions in {fastest:.6} s ({rate:.0} M/s)",
+            run.kernel,
+            object.gfx(),
+            report.workgroups,
+            report.waves,
+            report.wave_instructions,
+            report.lane_instructions,
+        );
+    }
+    Ok(())
+}
+
+fn list_kernels(file: &PathBuf) -> Outcome {
+    let object = open(file)?;
+    for kernel in object.kernels() {
+        let args: Vec<String> = kernel
+            .args
+            .iter()
+            .filter(|arg| !arg.is_hidden())
+            .map(|arg| format!("{}: {} bytes", arg.name.as_deref().unwrap_or("_"), arg.size))
+            .collect();
+        println!(
+            "{} ({}): {}, wave {}, {} VGPRs, {} SGPRs, {} bytes of LDS, {} of scratch, {} of code",
+            kernel.name,
+            args.join(", "),
+            object.gfx(),
+            kernel.wave_size,
+            kernel.vgprs,
+            kernel.sgprs,
+            kernel.lds_size,
+            kernel.scratch_size,
+            kernel.code_bytes,
+        );
+    }
+    Ok(())
+}
+
+fn decode_lines(gfx: Gfx) -> Outcome {
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    for line in std::io::stdin().lock().lines() {
+        let line = line?;
+        match parse_hex(&line) {
+            None => writeln!(out, "not hexadecimal bytes: {line}")?,
+            Some(bytes) => match decode::decode(gfx, &bytes) {
+                Ok(inst) => writeln!(out, "{}", decode::print(gfx, &inst, None))?,
+                Err(error) => writeln!(out, "{error}")?,
+            },
+        }
+    }
+    Ok(out.flush()?)
+}
+
+/// Bytes from hexadecimal digits, with or without spaces.
+fn parse_hex(line: &str) -> Option<Vec<u8>> {
+    let digits: Vec<u8> = line
+        .chars()
+        .filter(|c| !c.is_whitespace())
+        .map(|c| c.to_digit(16).map(|digit| digit as u8))
+        .collect::<Option<_>>()?;
+    (digits.len() % 2 == 0).then(|| digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect())
+}

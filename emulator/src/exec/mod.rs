@@ -15,44 +15,152 @@
 //! - A handler never panics: register numbers are in range by construction ([`Wave`] has room behind the last
 //!   register), and anything else that can go wrong is `env.raise(fault, lane)`.
 
+mod atomic;
+mod code;
+mod control;
+mod ds;
+mod flat;
 pub(crate) mod isa;
+mod lanes;
+mod mubuf;
 pub(crate) mod op;
+mod salu;
+mod smem;
+#[cfg(test)]
+mod tests;
 pub(crate) mod valu;
 pub(crate) mod wave;
 
+pub(crate) use code::Code;
 pub(crate) use op::{Flow, Op};
 pub(crate) use wave::{Row, Wave};
 
-use crate::fault::Fault;
+use crate::fault::{Access, Fault, Nearest};
 use crate::gfx::Gfx;
-use crate::inst::Inst;
-
-/// A code object's instructions, prepared.
-pub(crate) struct Code {
-    /// One for each dword of the text, from the image's first byte on.
-    pub ops: Vec<Op>,
-    /// The instructions as decoded; [`Op::inst`] indexes it.
-    pub insts: Vec<Inst>,
-    pub gfx: Gfx,
-}
+use crate::memory::{self, View};
 
 /// What a wave shares with the others of its workgroup, and with the machine.
 pub(crate) struct Env<'m> {
     pub code: &'m Code,
     pub gfx: Gfx,
+    /// Load address of the code object.
+    pub base: u64,
+    /// Allocations at launch.
+    pub view: View,
+    memory: &'m memory::Memory,
+    /// The range that an instruction last accessed, for a few instructions: start, and bytes.
+    hits: [(u64, u64); 16],
     /// The workgroup's LDS.
     pub lds: Vec<u8>,
+    /// Workgroup barrier: waves that have arrived, and how often it has opened.
+    pub arrived: u32,
+    pub opened: u32,
+    /// Waves of the workgroup that have not ended.
+    pub alive: u32,
     /// Perturbs results that the ISA does not define to the last bit, within their stated error.
     pub perturb: Option<u64>,
+    /// Instructions executed in this workgroup; what `s_memtime` and its kin read, so that it is the same in
+    /// every run.
+    pub clock: u64,
     /// What went wrong, and in which lane.
     pub fault: Option<(Box<Fault>, Option<u32>)>,
 }
 
-impl Env<'_> {
+impl<'m> Env<'m> {
+    /// An environment for workgroups with `lds` bytes of LDS.
+    pub fn new(code: &'m Code, base: u64, memory: &'m memory::Memory, lds: u32, perturb: Option<u64>) -> Self {
+        Env {
+            code,
+            gfx: code.gfx,
+            base,
+            view: memory.view(),
+            memory,
+            hits: [(0, 0); 16],
+            lds: vec![0; lds as usize],
+            arrived: 0,
+            opened: 0,
+            alive: 0,
+            perturb,
+            clock: 0,
+            fault: None,
+        }
+    }
+
+    /// Makes it ready for the next workgroup, of `waves` waves.
+    pub fn begin_workgroup(&mut self, waves: u32) {
+        self.lds.fill(0);
+        (self.arrived, self.opened, self.alive, self.clock) = (0, 0, waves, 0);
+    }
+
     /// Notes what went wrong, in which lane if it is one's doing.
     #[cold]
     pub fn raise(&mut self, fault: Fault, lane: Option<u32>) -> Flow {
         self.fault = Some((Box::new(fault), lane));
         Flow::Fault
+    }
+
+    /// One more wave is at the barrier; it may go on when the barrier has opened as often as this says.
+    pub fn arrive(&mut self) -> u32 {
+        let waits_for = self.opened + 1;
+        self.arrived += 1;
+        self.open_barrier_if_complete();
+        waits_for
+    }
+
+    /// Opens the barrier if every wave that has not ended is there.
+    pub fn open_barrier_if_complete(&mut self) {
+        if self.arrived != 0 && self.arrived >= self.alive {
+            self.arrived = 0;
+            self.opened += 1;
+        }
+    }
+
+    /// What clocks read: instructions executed by the workgroup, the wave's current turn excepted.
+    pub fn now(&self, _wave: &Wave) -> u64 {
+        self.clock
+    }
+
+    /// The allocation that the instruction accessed last: start and bytes.
+    #[inline(always)]
+    pub fn hit(&self, op: &Op) -> (u64, u64) {
+        self.hits[op.inst as usize % 16]
+    }
+
+    /// Makes the allocation around `address` the one that the instruction accessed last.
+    #[cold]
+    pub fn find(&mut self, op: &Op, address: u64) -> Option<(u64, u64)> {
+        let found = memory::find(&self.view, address)?;
+        let hit = (found.base, found.size);
+        self.hits[op.inst as usize % 16] = hit;
+        Some(hit)
+    }
+
+    /// Whether `size` bytes at `address` lie in one allocation.
+    #[inline(always)]
+    pub fn is_valid(&mut self, op: &Op, address: u64, size: u32) -> bool {
+        let inside = |(base, bytes): (u64, u64)| {
+            let offset = address.wrapping_sub(base);
+            offset < bytes && bytes - offset >= u64::from(size)
+        };
+        inside(self.hit(op)) || self.find(op, address).is_some_and(inside)
+    }
+
+    /// Faults for an access outside of every allocation.
+    #[cold]
+    pub fn out_of_bounds(&mut self, access: Access, address: u64, size: u32, lane: Option<u32>) -> Flow {
+        let at = |allocation: memory::Allocation| Nearest {
+            offset: address.wrapping_sub(allocation.base) as i64,
+            allocation: Some(allocation),
+        };
+        let fault = match self.memory.freed(address) {
+            Some(freed) if memory::find(&self.view, address).is_none() => {
+                Fault::UseAfterFree { access, address, size, nearest: at(freed) }
+            }
+            _ => {
+                let nearest = memory::nearest(&self.view, address).cloned().map(at).unwrap_or_default();
+                Fault::OutOfBounds { access, address, size, nearest }
+            }
+        };
+        self.raise(fault, lane)
     }
 }

@@ -1,7 +1,7 @@
 //! The prepared instruction: what decoding leaves for the interpreter's loop.
 //!
-//! A code object is prepared once. Every dword of its text gets one [`Op`], so that a program counter is an
-//! index; a dword in the middle of an instruction gets one that faults. An `Op` is a function and compact
+//! A code object is prepared once. Every instruction of its text gets one [`Op`], and a program counter is an
+//! index. An `Op` is a function and compact
 //! operands: constants are expanded, register names are indices into the wave's files, and which of several
 //! variants of an instruction runs (packed, DPP, clamped) is decided by the choice of function.
 
@@ -112,6 +112,8 @@ pub(crate) struct Op {
     pub imm: u64,
     /// The other half of a VOPD instruction.
     pub pair: Option<Box<Op>>,
+    /// What an atomic does.
+    pub atomic: Option<super::atomic::Operation>,
     /// Index of the [`Inst`] in [`Code::insts`](super::Code).
     pub inst: u32,
     /// Dwords.
@@ -129,6 +131,7 @@ impl Op {
             mods: Mods::of(inst),
             imm: 0,
             pair: None,
+            atomic: None,
             inst: 0,
             size: inst.size / 4,
             unit,
@@ -242,6 +245,8 @@ pub(crate) fn scalar_slot(operand: &Operand) -> Option<u8> {
         Operand::Ttmp { index, .. } => slot::TTMP + index,
         Operand::Special(special) => match special {
             SpecialReg::FlatScratchLo | SpecialReg::FlatScratch => slot::FLAT_SCRATCH,
+            SpecialReg::FlatScratchBaseLo => slot::FLAT_SCRATCH_BASE,
+            SpecialReg::FlatScratchBaseHi => slot::FLAT_SCRATCH_BASE + 1,
             SpecialReg::FlatScratchHi => slot::FLAT_SCRATCH + 1,
             SpecialReg::XnackMaskLo | SpecialReg::XnackMask => slot::XNACK_MASK,
             SpecialReg::XnackMaskHi => slot::XNACK_MASK + 1,

@@ -45,6 +45,8 @@ pub(crate) mod slot {
     pub const VCCZ: u8 = 143;
     /// Computed before it is read.
     pub const EXECZ: u8 = 144;
+    /// Base address of the wave's scratch memory (gfx12 can name it).
+    pub const FLAT_SCRATCH_BASE: u8 = 146;
 }
 
 /// The state of one wave: registers, program counter, MODE.
@@ -57,8 +59,10 @@ pub(crate) struct Wave {
     pub sgpr: [u32; 256],
     /// The MODE register in gfx9 to gfx11 layout: rounding 3:0, denormals 7:4, DX10_CLAMP 8, IEEE 9.
     pub mode: u32,
-    /// Index of the next instruction in [`Code::ops`](super::Code), which is its address / 4.
+    /// Index of the next instruction in [`Code::ops`](super::Code).
     pub pc: u32,
+    /// Index of the instruction that ended the wave's turn.
+    pub last: u32,
     /// `s_set_gpr_idx_on`: which operands M0 indexes (bit 0 to 2: sources, bit 3: destination); 0 when off.
     pub gpr_index: u32,
     /// Base address of the wave's scratch memory.
@@ -69,6 +73,8 @@ pub(crate) struct Wave {
     pub index: u32,
     /// Work-items of the workgroup that this wave has.
     pub work_items: u32,
+    /// How often the workgroup's barrier must have opened for the wave to go on.
+    pub waits_for: u32,
     /// Instructions executed.
     pub executed: u64,
 }
@@ -78,16 +84,19 @@ impl Wave {
     pub fn new(size: u32) -> Wave {
         let halves = if size == 64 { 2 } else { 1 };
         Wave {
-            rows: vec![Row::ZERO; REGISTERS * halves].into_boxed_slice(),
+            // SAFETY: a row is integers, for which all zeros are a value.
+            rows: unsafe { Box::new_zeroed_slice(REGISTERS * halves).assume_init() },
             halves,
             sgpr: [0; 256],
             mode: 0,
             pc: 0,
+            last: 0,
             gpr_index: 0,
             scratch_base: 0,
             scratch_size: 0,
             index: 0,
             work_items: 0,
+            waits_for: 0,
             executed: 0,
         }
     }
@@ -102,6 +111,7 @@ impl Wave {
         self.rows[agpr..end].fill(Row::ZERO);
         self.sgpr = [0; 256];
         self.gpr_index = 0;
+        self.waits_for = 0;
         self.executed = 0;
     }
 
@@ -231,6 +241,13 @@ impl Wave {
     pub fn exec64(&self) -> u64 {
         let high = if self.halves == 2 { self.exec(1) } else { 0 };
         u64::from(self.exec(0)) | u64::from(high) << 32
+    }
+
+    /// VCC of the whole wave; in a wave of 32 lanes the high half is zero.
+    #[inline(always)]
+    pub fn vcc64(&self) -> u64 {
+        let vcc = self.sgpr64(slot::VCC);
+        if self.halves == 2 { vcc } else { vcc & 0xffff_ffff }
     }
 
     /// SCC.

@@ -1,0 +1,270 @@
+//! Preparing a code object: every instruction decoded once, its handler chosen, branch targets resolved.
+
+use std::ops::Range;
+
+use super::isa::Exec;
+use super::op::{Flow, Kind, Op, Unit};
+use super::{Env, Wave, control, ds, flat, mubuf, salu, smem, valu};
+use crate::decode;
+use crate::fault::Fault;
+use crate::gfx::Gfx;
+use crate::inst::{Format, Inst, Operand, SpecialReg};
+
+/// A code object's instructions, prepared.
+pub(crate) struct Code {
+    pub gfx: Gfx,
+    /// The instructions in the order of their addresses, and one at the end for running off it.
+    pub ops: Vec<Op>,
+    /// The instruction behind each of `ops`; `None` where the bytes are none.
+    pub insts: Vec<Option<Inst>>,
+    /// Address of each of `ops` in dwords from `start`.
+    at: Vec<u32>,
+    /// For each dword from `start` on, the index of the instruction that begins there.
+    index: Vec<u32>,
+    /// Address of the first instruction, relative to the load address.
+    pub start: u64,
+    /// The highest vector register that an instruction names, plus one.
+    pub vgprs: usize,
+    /// The highest accumulation register that an instruction names, plus one.
+    pub agprs: usize,
+}
+
+/// No instruction begins here.
+const NONE: u32 = u32::MAX;
+
+impl Code {
+    /// Prepares the machine code in `text` of `image`; instructions begin anew at each of `entries`.
+    pub fn prepare(gfx: Gfx, image: &[u8], text: &[Range<u64>], entries: &[u64]) -> Code {
+        let start = text.iter().map(|range| range.start).min().unwrap_or(0).next_multiple_of(4);
+        let end = text.iter().map(|range| range.end).max().unwrap_or(0).min(image.len() as u64);
+        let bytes = image.get(start as usize..end as usize).unwrap_or(&[]);
+        let dwords = bytes.len() / 4;
+        let mut begins: Vec<usize> = entries
+            .iter()
+            .filter_map(|entry| Some(entry.checked_sub(start)? as usize / 4))
+            .filter(|&entry| entry < dwords)
+            .collect();
+        begins.sort_unstable();
+        begins.dedup();
+        let mut begins = begins.into_iter().peekable();
+
+        let mut code = Code {
+            gfx,
+            ops: Vec::with_capacity(dwords / 2 + 1),
+            insts: Vec::with_capacity(dwords / 2 + 1),
+            at: Vec::with_capacity(dwords / 2 + 1),
+            index: vec![NONE; dwords + 1],
+            start,
+            vgprs: 0,
+            agprs: 0,
+        };
+        let mut dword = 0;
+        let mut indexed = false;
+        while dword < dwords {
+            while begins.next_if(|&entry| entry <= dword).is_some() {}
+            let limit = begins.peek().copied().unwrap_or(dwords);
+            let decoded = decode::decode(gfx, &bytes[dword * 4..limit * 4]).ok();
+            let size = decoded.as_ref().map_or(1, |inst| usize::from(inst.size) / 4).clamp(1, limit - dword);
+            let op = match &decoded {
+                Some(inst) => {
+                    code.note_registers(inst);
+                    indexed = match inst.name {
+                        "s_set_gpr_idx_on" => true,
+                        "s_set_gpr_idx_off" => false,
+                        _ => indexed,
+                    };
+                    lookup(gfx, inst, indexed)
+                }
+                None => bare::<Illegal>(Unit::Control),
+            };
+            code.push(op, decoded, dword);
+            dword += size;
+        }
+        code.push(bare::<RunsOff>(Unit::Control), None, dwords);
+        code.resolve_branches();
+        code
+    }
+
+    fn push(&mut self, mut op: Op, inst: Option<Inst>, dword: usize) {
+        op.inst = self.insts.len() as u32;
+        self.index[dword] = op.inst;
+        self.at.push(dword as u32);
+        self.ops.push(op);
+        self.insts.push(inst);
+    }
+
+    /// Turns the distance in a branch's `imm` into the index of its target.
+    fn resolve_branches(&mut self) {
+        for at in 0..self.ops.len() {
+            let Some(inst) = &self.insts[at] else { continue };
+            if let Some(distance) = control::branch_distance(inst) {
+                let target = i64::from(self.at[at]) + i64::from(inst.size / 4) + distance;
+                let index = usize::try_from(target).ok().and_then(|target| self.index.get(target));
+                self.ops[at].imm = u64::from(index.copied().unwrap_or(NONE));
+            }
+        }
+    }
+
+    fn note_registers(&mut self, inst: &Inst) {
+        let y = inst.vopd_y.as_deref().map_or(&[][..], |y| &y.operands);
+        for operand in inst.operands.iter().chain(y) {
+            match *operand {
+                Operand::Vgpr { index, count } => {
+                    self.vgprs = self.vgprs.max(usize::from(index) + usize::from(count));
+                }
+                Operand::VgprHalf { index, .. } => self.vgprs = self.vgprs.max(usize::from(index) + 1),
+                Operand::Agpr { index, count } => {
+                    self.agprs = self.agprs.max(usize::from(index) + usize::from(count));
+                }
+                _ => {}
+            }
+        }
+        // What registers a relative access touches is known only when it runs.
+        if inst.name.starts_with("v_movrel") || inst.name == "s_set_gpr_idx_on" || inst.mods.lds {
+            self.vgprs = 256;
+        }
+    }
+
+    /// The index of the instruction at `address` (relative to the load address).
+    pub fn index_of(&self, address: u64) -> Option<u32> {
+        let offset = address.checked_sub(self.start).filter(|offset| offset % 4 == 0)?;
+        let index = *self.index.get(usize::try_from(offset / 4).ok()?)?;
+        (index != NONE).then_some(index)
+    }
+
+    /// The address (relative to the load address) of the instruction with the given index.
+    pub fn address_of(&self, index: u32) -> u64 {
+        self.start + u64::from(self.at.get(index as usize).copied().unwrap_or(0)) * 4
+    }
+
+    /// The first dword of the instruction with the given index, for reports.
+    pub fn text_of(&self, index: u32) -> Option<String> {
+        let inst = self.insts.get(index as usize)?.as_ref()?;
+        Some(decode::print(self.gfx, inst, None).to_string())
+    }
+}
+
+/// The handler of an instruction, from the unit that has it.
+fn lookup(gfx: Gfx, inst: &Inst, indexed: bool) -> Op {
+    let op = match inst.format {
+        Format::Sop1 | Format::Sop2 | Format::Sopc | Format::Sopk => {
+            salu::lookup(gfx, inst).or_else(|| control::lookup(gfx, inst))
+        }
+        Format::Sopp => control::lookup(gfx, inst),
+        Format::Smem => smem::lookup(gfx, inst),
+        Format::Ds => ds::lookup(gfx, inst),
+        Format::Flat | Format::Global | Format::Scratch => flat::lookup(gfx, inst),
+        Format::Mubuf => mubuf::lookup(gfx, inst),
+        Format::Vop1
+        | Format::Vop2
+        | Format::Vopc
+        | Format::Vop3
+        | Format::Vop3p
+        | Format::Vopd => valu::lookup(gfx, inst),
+        _ => None,
+    };
+    let Some(mut op) = op else { return bare::<Unsupported>(Unit::Control) };
+    let computed = [SpecialReg::Vccz, SpecialReg::Execz].map(Operand::Special);
+    if inst.srcs().iter().any(|operand| computed.contains(operand)) {
+        op = wrap::<ComputedSources>(op);
+    }
+    if indexed && op.unit == Unit::Valu {
+        op = wrap::<Indexed>(op);
+    }
+    op
+}
+
+/// An operation without an instruction.
+fn bare<E: Exec>(unit: Unit) -> Op {
+    Op {
+        run: super::isa::select::<E>(),
+        src: [super::op::Src::ZERO; 4],
+        dst: [super::op::Dst::None; 2],
+        mods: Default::default(),
+        imm: 0,
+        pair: None,
+        atomic: None,
+        inst: 0,
+        size: 1,
+        unit,
+    }
+}
+
+/// An operation that does something and then runs `inner`.
+fn wrap<E: Exec>(inner: Op) -> Op {
+    Op { size: inner.size, pair: Some(Box::new(inner)), ..bare::<E>(Unit::Valu) }
+}
+
+struct Illegal;
+impl Exec for Illegal {
+    fn exec(_: &mut Wave, env: &mut Env<'_>, op: &Op) -> Flow {
+        let address = env.base + env.code.address_of(op.inst);
+        // SAFETY: the text was loaded there, and the region stays mapped.
+        let word = unsafe { crate::memory::pointer(address).cast::<u32>().read_unaligned() };
+        env.raise(Fault::IllegalInstruction { word, gfx: env.gfx }, None)
+    }
+}
+
+struct RunsOff;
+impl Exec for RunsOff {
+    fn exec(_: &mut Wave, env: &mut Env<'_>, op: &Op) -> Flow {
+        let pc = env.code.address_of(op.inst);
+        env.raise(Fault::IllegalPc { pc }, None)
+    }
+}
+
+struct Unsupported;
+impl Exec for Unsupported {
+    fn exec(_: &mut Wave, env: &mut Env<'_>, op: &Op) -> Flow {
+        let instruction = env.code.text_of(op.inst).unwrap_or_default();
+        env.raise(Fault::Unsupported { instruction, gfx: env.gfx }, None)
+    }
+}
+
+/// VCCZ and EXECZ are computed when something reads them.
+struct ComputedSources;
+impl Exec for ComputedSources {
+    fn exec(wave: &mut Wave, env: &mut Env<'_>, op: &Op) -> Flow {
+        use super::wave::slot;
+        let vcc = wave.vcc64();
+        wave.sgpr[usize::from(slot::VCCZ)] = u32::from(vcc == 0);
+        wave.sgpr[usize::from(slot::EXECZ)] = u32::from(wave.exec64() == 0);
+        run_inner(op, wave, env)
+    }
+}
+
+fn run_inner(op: &Op, wave: &mut Wave, env: &mut Env<'_>) -> Flow {
+    match &op.pair {
+        // SAFETY: handlers come from `isa::select`, which chose what this machine has.
+        Some(inner) => unsafe { (inner.run)(wave, env, inner) },
+        None => Flow::Next,
+    }
+}
+
+/// gfx9's VGPR indexing: M0 is added to the register numbers of the operands that the mode selects.
+struct Indexed;
+impl Exec for Indexed {
+    fn exec(wave: &mut Wave, env: &mut Env<'_>, op: &Op) -> Flow {
+        use super::op::{Dst, Src};
+        let Some(inner) = op.pair.as_deref().filter(|_| wave.gpr_index != 0) else {
+            return run_inner(op, wave, env);
+        };
+        let offset = (wave.m0() & 0xff) as u16;
+        let mut moved = Op { pair: None, ..*inner };
+        for (n, src) in moved.src.iter_mut().enumerate().take(3) {
+            if let (Src::Vgpr(register), true) = (*src, wave.gpr_index >> n & 1 != 0) {
+                *src = Src::Vgpr((register + offset).min(511));
+            }
+        }
+        if let (Dst::Vgpr(register), true) = (moved.dst[0], wave.gpr_index >> 3 & 1 != 0) {
+            moved.dst[0] = Dst::Vgpr((register + offset).min(511));
+        }
+        // SAFETY: as in `run_inner`.
+        unsafe { (moved.run)(wave, env, &moved) }
+    }
+}
+
+/// For units whose operands are all 32 bits wide.
+pub(super) fn plain<E: Exec>(unit: Unit, inst: &Inst) -> Op {
+    Op::with_operands::<E>(unit, inst, Kind::B32)
+}

@@ -1,0 +1,254 @@
+//! What moves the program counter, barriers, waits, hints and messages.
+
+use super::code::plain;
+use super::isa::Exec;
+use super::op::{Flow, Kind, Op, Src, Unit};
+use super::salu::handler;
+use super::wave::slot;
+use super::{Env, Wave};
+use crate::fault::Fault;
+use crate::gfx::Gfx;
+use crate::inst::{Format, Inst, Operand};
+
+/// Messages of `s_sendmsg_rtn` that have an answer; the others' is zero.
+const MSG_RTN_GET_REALTIME: u16 = 0x83;
+
+/// The distance of a branch or relative call in dwords from the next instruction; `None` for other instructions.
+pub(super) fn branch_distance(inst: &Inst) -> Option<i64> {
+    let name = inst.name;
+    let relative = name.starts_with("s_branch")
+        || name.starts_with("s_cbranch_") && name != "s_cbranch_join"
+        || name == "s_call_b64"
+        || name.starts_with("s_subvector_loop");
+    if !relative || !matches!(inst.format, Format::Sopp | Format::Sopk) {
+        return None;
+    }
+    inst.operands.iter().rev().find_map(|operand| match *operand {
+        Operand::Imm(distance) => Some(i64::from(distance as i16)),
+        _ => None,
+    })
+}
+
+/// The control instruction `inst`, prepared.
+pub(crate) fn lookup(_gfx: Gfx, inst: &Inst) -> Option<Op> {
+    let simm = inst.raw[0] as u16;
+    let nothing = || Op::new::<Nothing>(Unit::Control, inst);
+    let with = |mut op: Op, imm: u64| {
+        op.imm = imm;
+        op
+    };
+    Some(match inst.name {
+        "s_branch" => Op::new::<Branch<ALWAYS>>(Unit::Branch, inst),
+        "s_cbranch_scc0" => Op::new::<Branch<SCC0>>(Unit::Branch, inst),
+        "s_cbranch_scc1" => Op::new::<Branch<SCC1>>(Unit::Branch, inst),
+        "s_cbranch_vccz" => Op::new::<Branch<VCCZ>>(Unit::Branch, inst),
+        "s_cbranch_vccnz" => Op::new::<Branch<VCCNZ>>(Unit::Branch, inst),
+        "s_cbranch_execz" => Op::new::<Branch<EXECZ>>(Unit::Branch, inst),
+        "s_cbranch_execnz" => Op::new::<Branch<EXECNZ>>(Unit::Branch, inst),
+        // There is no debugger, so its conditions are false.
+        "s_cbranch_cdbgsys" | "s_cbranch_cdbguser" | "s_cbranch_cdbgsys_or_user"
+        | "s_cbranch_cdbgsys_and_user" => nothing(),
+        "s_call_b64" => plain::<Call>(Unit::Branch, inst),
+        "s_setpc_b64" => Op::with_operands::<SetPc>(Unit::Branch, inst, Kind::B64),
+        "s_swappc_b64" => Op::with_operands::<SwapPc>(Unit::Branch, inst, Kind::B64),
+        "s_getpc_b64" => plain::<GetPc>(Unit::Salu, inst),
+        "s_endpgm" | "s_endpgm_saved" => Op::new::<End>(Unit::Control, inst),
+        "s_barrier" => Op::new::<Barrier>(Unit::Control, inst),
+        "s_barrier_signal" => barrier(inst, Op::new::<Signal<false>>(Unit::Control, inst))?,
+        "s_barrier_signal_isfirst" => barrier(inst, Op::new::<Signal<true>>(Unit::Control, inst))?,
+        "s_barrier_wait" => Op::new::<Wait>(Unit::Control, inst),
+        "s_sleep" | "s_sleep_var" => Op::new::<Sleep>(Unit::Control, inst),
+        "s_trap" => with(Op::new::<Trap>(Unit::Control, inst), u64::from(simm)),
+        "s_round_mode" => with(Op::new::<SetMode<0>>(Unit::Control, inst), u64::from(simm & 0xf)),
+        "s_denorm_mode" => with(Op::new::<SetMode<4>>(Unit::Control, inst), u64::from(simm & 0xf)),
+        "s_set_gpr_idx_off" => Op::new::<GprIndexOff>(Unit::Control, inst),
+        "s_set_gpr_idx_mode" => with(Op::new::<GprIndexMode>(Unit::Control, inst), u64::from(simm & 0xf)),
+        "s_sendmsg_rtn_b32" => message(inst, plain::<MessageReturn<false>>(Unit::Control, inst)),
+        "s_sendmsg_rtn_b64" => message(inst, plain::<MessageReturn<true>>(Unit::Control, inst)),
+        "s_nop" | "s_waitcnt" | "s_waitcnt_vscnt" | "s_waitcnt_vmcnt" | "s_waitcnt_expcnt"
+        | "s_waitcnt_lgkmcnt" | "s_waitcnt_depctr" | "s_wait_alu" | "s_wait_idle" | "s_wait_event"
+        | "s_wait_loadcnt" | "s_wait_storecnt" | "s_wait_samplecnt" | "s_wait_bvhcnt"
+        | "s_wait_expcnt" | "s_wait_dscnt" | "s_wait_kmcnt" | "s_wait_loadcnt_dscnt"
+        | "s_wait_storecnt_dscnt" | "s_delay_alu" | "s_clause" | "s_inst_prefetch" | "s_set_inst_prefetch_distance"
+        | "s_setprio" | "s_setprio_inc_wg" | "s_sethalt" | "s_setkill" | "s_wakeup" | "s_code_end" | "s_incperflevel"
+        | "s_decperflevel" | "s_icache_inv" | "s_ttracedata" | "s_ttracedata_imm" | "s_sendmsg"
+        | "s_version" | "s_singleuse_vdst" => nothing(),
+        // The trap handler of a debugger would be told; the wave goes on.
+        "s_sendmsghalt" => nothing(),
+        _ => return None,
+    })
+}
+
+const ALWAYS: u8 = 0;
+const SCC0: u8 = 1;
+const SCC1: u8 = 2;
+const VCCZ: u8 = 3;
+const VCCNZ: u8 = 4;
+const EXECZ: u8 = 5;
+const EXECNZ: u8 = 6;
+
+struct Branch<const CONDITION: u8>;
+
+impl<const CONDITION: u8> Exec for Branch<CONDITION> {
+    #[inline(always)]
+    fn exec(w: &mut Wave, env: &mut Env<'_>, op: &Op) -> Flow {
+        let taken = match CONDITION {
+            ALWAYS => true,
+            SCC0 => !w.scc(),
+            SCC1 => w.scc(),
+            VCCZ => w.vcc64() == 0,
+            VCCNZ => w.vcc64() != 0,
+            EXECZ => w.exec64() == 0,
+            _ => w.exec64() != 0,
+        };
+        if taken { go_to(w, env, op) } else { Flow::Next }
+    }
+}
+
+/// Jumps to a target that preparation resolved.
+#[inline(always)]
+fn go_to(w: &mut Wave, env: &mut Env<'_>, op: &Op) -> Flow {
+    if op.imm == u64::from(u32::MAX) {
+        return bad_branch(env, op);
+    }
+    w.pc = op.imm as u32;
+    Flow::Next
+}
+
+#[cold]
+fn bad_branch(env: &mut Env<'_>, op: &Op) -> Flow {
+    let next = env.code.address_of(op.inst) + u64::from(op.size) * 4;
+    let inst = env.code.insts.get(op.inst as usize).and_then(Option::as_ref);
+    let distance = inst.and_then(branch_distance).unwrap_or(0);
+    env.raise(Fault::IllegalPc { pc: next.wrapping_add_signed(distance * 4) }, None)
+}
+
+/// Jumps to an absolute address.
+fn go_to_address(w: &mut Wave, env: &mut Env<'_>, address: u64) -> Flow {
+    // The program counter has 48 bits, and its low two are zero.
+    let pc = (address & 0xffff_ffff_fffc).wrapping_sub(env.base);
+    match env.code.index_of(pc) {
+        Some(index) => {
+            w.pc = index;
+            Flow::Next
+        }
+        None => env.raise(Fault::IllegalPc { pc }, None),
+    }
+}
+
+/// The address of the instruction after `op`.
+fn next_address(env: &Env<'_>, op: &Op) -> u64 {
+    env.base + env.code.address_of(op.inst) + u64::from(op.size) * 4
+}
+
+struct Call;
+impl Exec for Call {
+    fn exec(w: &mut Wave, env: &mut Env<'_>, op: &Op) -> Flow {
+        w.set_scalar64(op.dst[0], next_address(env, op));
+        go_to(w, env, op)
+    }
+}
+
+struct SetPc;
+impl Exec for SetPc {
+    fn exec(w: &mut Wave, env: &mut Env<'_>, op: &Op) -> Flow {
+        go_to_address(w, env, w.scalar64(op.src[0]))
+    }
+}
+
+struct SwapPc;
+impl Exec for SwapPc {
+    fn exec(w: &mut Wave, env: &mut Env<'_>, op: &Op) -> Flow {
+        let target = w.scalar64(op.src[0]);
+        w.set_scalar64(op.dst[0], next_address(env, op));
+        go_to_address(w, env, target)
+    }
+}
+
+struct End;
+impl Exec for End {
+    fn exec(_: &mut Wave, env: &mut Env<'_>, _: &Op) -> Flow {
+        env.alive -= 1;
+        env.open_barrier_if_complete();
+        Flow::End
+    }
+}
+
+struct Sleep;
+impl Exec for Sleep {
+    fn exec(_: &mut Wave, _: &mut Env<'_>, _: &Op) -> Flow {
+        Flow::Yield
+    }
+}
+
+struct Trap;
+impl Exec for Trap {
+    fn exec(_: &mut Wave, env: &mut Env<'_>, op: &Op) -> Flow {
+        env.raise(Fault::Trap { id: op.imm as u8 }, None)
+    }
+}
+
+/// A wave that arrives waits until as many have arrived as are alive.
+struct Barrier;
+impl Exec for Barrier {
+    fn exec(w: &mut Wave, env: &mut Env<'_>, _: &Op) -> Flow {
+        w.waits_for = env.arrive();
+        if env.opened >= w.waits_for { Flow::Next } else { Flow::Barrier }
+    }
+}
+
+/// The workgroup barrier is number -1; the named ones do not exist on these targets.
+fn barrier(inst: &Inst, op: Op) -> Option<Op> {
+    let is_workgroup = inst.operands.iter().any(|operand| match *operand {
+        Operand::InlineInt(id) => id == -1,
+        Operand::Imm(id) => id as i16 == -1,
+        _ => false,
+    });
+    is_workgroup.then_some(op)
+}
+
+struct Signal<const IS_FIRST: bool>;
+impl<const IS_FIRST: bool> Exec for Signal<IS_FIRST> {
+    fn exec(w: &mut Wave, env: &mut Env<'_>, _: &Op) -> Flow {
+        if IS_FIRST {
+            w.set_scc(env.arrived == 0);
+        }
+        w.waits_for = env.arrive();
+        Flow::Next
+    }
+}
+
+struct Wait;
+impl Exec for Wait {
+    fn exec(w: &mut Wave, env: &mut Env<'_>, _: &Op) -> Flow {
+        if env.opened >= w.waits_for { Flow::Next } else { Flow::Barrier }
+    }
+}
+
+/// The answer's message number goes to `imm`.
+fn message(inst: &Inst, mut op: Op) -> Op {
+    let id = inst.operands.iter().find_map(|operand| match *operand {
+        Operand::SendMsg(id) => Some(id),
+        Operand::Imm(id) => Some(id as u16),
+        _ => None,
+    });
+    op.imm = u64::from(id.unwrap_or(0));
+    op.src[0] = Src::ZERO;
+    op
+}
+
+handler! {
+    Nothing |_w, _env, _op| {}
+    GetPc |w, env, op| { w.set_scalar64(op.dst[0], next_address(env, op)) }
+    SetMode<const SHIFT: u32> |w, _env, op| { w.mode = w.mode & !(0xf << SHIFT) | (op.imm as u32) << SHIFT }
+    GprIndexOff |w, _env, _op| { w.gpr_index = 0 }
+    GprIndexMode |w, _env, op| {
+        w.gpr_index = op.imm as u32;
+        w.sgpr[usize::from(slot::M0)] = w.m0() & !0xf000 | w.gpr_index << 12;
+    }
+    MessageReturn<const WIDE: bool> |w, env, op| {
+        let answer = if op.imm as u16 == MSG_RTN_GET_REALTIME { env.now(w) } else { 0 };
+        w.set_scalar(op.dst[0], answer as u32);
+        if WIDE { w.set_scalar(op.dst[0].dword(1), (answer >> 32) as u32) }
+    }
+}

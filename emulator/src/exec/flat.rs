@@ -1,0 +1,332 @@
+//! FLAT, GLOBAL and SCRATCH.
+
+use super::atomic;
+use super::isa::Exec;
+use super::lanes::{self, Addresses, AtomicOperands, Load, Store, lanes_of};
+use super::op::{Dst, Flow, Kind, Op, Src, Unit};
+use super::wave::{LANES, Row, Wave, slot};
+use super::Env;
+use crate::fault::{Access, Fault, Space};
+use crate::gfx::Gfx;
+use crate::inst::{Format, Inst, Operand, SpecialReg};
+
+/// Bit 32 of `imm`: there is a vector address.
+const HAS_VADDR: u64 = 1 << 32;
+/// Bit 33 of `imm`: there is a scalar address.
+const HAS_SADDR: u64 = 1 << 33;
+/// Bit 34 of `imm`: lane number times four is added.
+const ADD_TID: u64 = 1 << 34;
+
+/// Kinds of address.
+const GLOBAL: u8 = 0;
+const FLAT: u8 = 1;
+const SCRATCH: u8 = 2;
+
+/// The FLAT, GLOBAL or SCRATCH instruction `inst`, prepared.
+pub(crate) fn lookup(_gfx: Gfx, inst: &Inst) -> Option<Op> {
+    let (_, operation) = inst.name.split_once('_')?;
+    if let Some(name) = operation.strip_prefix("atomic_") {
+        return lookup_atomic(inst, name);
+    }
+    if let Some(shape) = operation.strip_prefix("load_") {
+        let mut op = lookup_load(inst, shape.strip_prefix("addtid_").unwrap_or(shape))?;
+        op.dst[0] = Dst::of(inst.dsts().first()?);
+        addresses_from(inst, inst.srcs(), None, &mut op)?;
+        return Some(op);
+    }
+    if let Some(shape) = operation.strip_prefix("store_") {
+        let mut op = lookup_store(inst, shape.strip_prefix("addtid_").unwrap_or(shape))?;
+        addresses_from(inst, inst.srcs(), Some(1), &mut op)?;
+        return Some(op);
+    }
+    // Caches are not modelled.
+    match operation {
+        "wb" | "inv" | "wbinv" => Some(Op::new::<Nothing>(Unit::Vmem, inst)),
+        _ => None,
+    }
+}
+
+macro_rules! by_format {
+    ($inst:ident, $handler:ident, $shape:ty, $n:literal) => {
+        match $inst.format {
+            Format::Flat => Op::new::<$handler<$shape, $n, FLAT>>(Unit::Vmem, $inst),
+            Format::Scratch => Op::new::<$handler<$shape, $n, SCRATCH>>(Unit::Vmem, $inst),
+            _ => Op::new::<$handler<$shape, $n, GLOBAL>>(Unit::Vmem, $inst),
+        }
+    };
+}
+
+fn lookup_load(inst: &Inst, shape: &str) -> Option<Op> {
+    Some(match shape {
+        "ubyte" | "u8" => by_format!(inst, LoadFrom, lanes::U8, 1),
+        "sbyte" | "i8" => by_format!(inst, LoadFrom, lanes::I8, 1),
+        "ushort" | "u16" => by_format!(inst, LoadFrom, lanes::U16, 1),
+        "sshort" | "i16" => by_format!(inst, LoadFrom, lanes::I16, 1),
+        "dword" | "b32" => by_format!(inst, LoadFrom, lanes::Dwords<1>, 1),
+        "dwordx2" | "b64" => by_format!(inst, LoadFrom, lanes::Dwords<2>, 2),
+        "dwordx3" | "b96" => by_format!(inst, LoadFrom, lanes::Dwords<3>, 3),
+        "dwordx4" | "b128" => by_format!(inst, LoadFrom, lanes::Dwords<4>, 4),
+        "ubyte_d16" | "d16_u8" => by_format!(inst, LoadFrom, lanes::D16U8, 1),
+        "sbyte_d16" | "d16_i8" => by_format!(inst, LoadFrom, lanes::D16I8, 1),
+        "short_d16" | "d16_b16" => by_format!(inst, LoadFrom, lanes::D16, 1),
+        "ubyte_d16_hi" | "d16_hi_u8" => by_format!(inst, LoadFrom, lanes::D16HiU8, 1),
+        "sbyte_d16_hi" | "d16_hi_i8" => by_format!(inst, LoadFrom, lanes::D16HiI8, 1),
+        "short_d16_hi" | "d16_hi_b16" => by_format!(inst, LoadFrom, lanes::D16Hi, 1),
+        _ => return None,
+    })
+}
+
+fn lookup_store(inst: &Inst, shape: &str) -> Option<Op> {
+    Some(match shape {
+        "byte" | "b8" => by_format!(inst, StoreTo, lanes::Byte<0>, 1),
+        "short" | "b16" => by_format!(inst, StoreTo, lanes::Short<0>, 1),
+        "byte_d16_hi" | "d16_hi_b8" => by_format!(inst, StoreTo, lanes::Byte<16>, 1),
+        "short_d16_hi" | "d16_hi_b16" => by_format!(inst, StoreTo, lanes::Short<16>, 1),
+        "dword" | "b32" => by_format!(inst, StoreTo, lanes::Dwords<1>, 1),
+        "dwordx2" | "b64" => by_format!(inst, StoreTo, lanes::Dwords<2>, 2),
+        "dwordx3" | "b96" => by_format!(inst, StoreTo, lanes::Dwords<3>, 3),
+        "dwordx4" | "b128" => by_format!(inst, StoreTo, lanes::Dwords<4>, 4),
+        _ => return None,
+    })
+}
+
+fn lookup_atomic(inst: &Inst, name: &str) -> Option<Op> {
+    let (operation, wide) = atomic::parse(name)?;
+    let mut op = match inst.format {
+        Format::Flat => Op::new::<Atomic<FLAT>>(Unit::Vmem, inst),
+        Format::Global => Op::new::<Atomic<GLOBAL>>(Unit::Vmem, inst),
+        _ => return None,
+    };
+    op.dst[0] = inst.dsts().first().map_or(Dst::None, Dst::of);
+    addresses_from(inst, inst.srcs(), Some(1), &mut op)?;
+    op.imm |= u64::from(wide) << 48;
+    op.atomic = Some(operation);
+    Some(op)
+}
+
+/// Source 0 is the vector address, source 1 the data, source 2 the scalar address.
+fn addresses_from(inst: &Inst, srcs: &[Operand], data: Option<usize>, op: &mut Op) -> Option<()> {
+    let is_absent = |operand: &Operand| {
+        matches!(operand, Operand::Off | Operand::Special(SpecialReg::Null | SpecialReg::ExecHi))
+    };
+    op.imm = u64::from(inst.mods.offset as u32);
+    let vaddr = srcs.first()?;
+    if !is_absent(vaddr) {
+        op.src[0] = Src::of(vaddr, Kind::B64);
+        op.imm |= HAS_VADDR;
+    }
+    if let Some(at) = data {
+        op.src[1] = Src::of(srcs.get(at)?, Kind::B32);
+    }
+    if let Some(saddr) = srcs.get(data.map_or(1, |at| at + 1)).filter(|saddr| !is_absent(saddr)) {
+        op.src[2] = Src::of(saddr, Kind::B64);
+        op.imm |= HAS_SADDR;
+    }
+    if inst.name.contains("addtid") {
+        op.imm |= ADD_TID;
+    }
+    Some(())
+}
+
+/// The addresses as the instruction computes them: 64 bits, for SCRATCH 32.
+#[inline(always)]
+fn addresses<const MODE: u8>(w: &Wave, op: &Op, half: usize) -> Addresses {
+    let offset = i64::from(op.imm as i32) as u64;
+    let mut addresses = [0; LANES];
+    if MODE == SCRATCH {
+        let mut temp = Row::ZERO;
+        let vaddr = w.row(op.src[0], half, &mut temp);
+        // Without its flag an address part is the constant zero.
+        let base = w.scalar(op.src[2]).wrapping_add(offset as u32);
+        for lane in 0..LANES {
+            addresses[lane] = u64::from(vaddr.0[lane].wrapping_add(base));
+        }
+    } else if op.imm & HAS_SADDR != 0 {
+        let mut temp = Row::ZERO;
+        let vaddr = w.row(op.src[0], half, &mut temp);
+        let base = w.scalar64(op.src[2]).wrapping_add(offset);
+        for lane in 0..LANES {
+            addresses[lane] = base.wrapping_add(u64::from(vaddr.0[lane]));
+        }
+        if op.imm & ADD_TID != 0 {
+            for lane in 0..LANES {
+                addresses[lane] += ((half * LANES + lane) * 4) as u64;
+            }
+        }
+    } else {
+        let (mut low, mut high) = (Row::ZERO, Row::ZERO);
+        let low = w.row(op.src[0], half, &mut low);
+        let high = w.row(op.src[0].dword(1), half, &mut high);
+        for lane in 0..LANES {
+            let address = u64::from(low.0[lane]) | u64::from(high.0[lane]) << 32;
+            addresses[lane] = address.wrapping_add(offset);
+        }
+    }
+    addresses
+}
+
+/// Host addresses of what the lanes of `mask` access; `Err` if one may not.
+#[inline(always)]
+fn resolve<const MODE: u8>(
+    w: &Wave,
+    env: &mut Env<'_>,
+    op: &Op,
+    access: Access,
+    (half, mask): (usize, u32),
+    size: u32,
+) -> Result<Addresses, Flow> {
+    let mut addresses = addresses::<MODE>(w, op, half);
+    if MODE == SCRATCH {
+        if let Some(flow) = to_scratch(w, env, access, (half, mask), &mut addresses, size) {
+            return Err(flow);
+        }
+        return Ok(addresses);
+    }
+    if MODE == FLAT && !lanes::all_within(&addresses, mask, env.hit(op), size) {
+        // Lanes in the LDS and scratch apertures become host addresses; the others are checked here.
+        return flat_resolve(w, env, op, access, (half, mask), addresses, size);
+    }
+    match lanes::check_global(env, op, access, (half, mask), &addresses, size) {
+        Some(flow) => Err(flow),
+        None => Ok(addresses),
+    }
+}
+
+/// Turns per-lane scratch addresses into host addresses.
+#[inline(always)]
+pub(super) fn to_scratch(
+    w: &Wave,
+    env: &mut Env<'_>,
+    access: Access,
+    (half, mask): (usize, u32),
+    addresses: &mut Addresses,
+    size: u32,
+) -> Option<Flow> {
+    if !lanes::all_within(addresses, mask, (0, u64::from(w.scratch_size)), size) {
+        let end = u64::from(w.scratch_size);
+        let lane = lanes_of(mask).find(|&lane| addresses[lane] + u64::from(size) > end)?;
+        let offset = i64::from(addresses[lane] as i32);
+        let fault = Fault::ScratchOutOfBounds { access, offset, size, limit: w.scratch_size };
+        return Some(env.raise(fault, Some((half * LANES + lane) as u32)));
+    }
+    for lane in 0..LANES {
+        addresses[lane] += w.scratch_base + (half * LANES + lane) as u64 * u64::from(w.scratch_size);
+    }
+    None
+}
+
+#[inline(never)]
+fn flat_resolve(
+    w: &Wave,
+    env: &mut Env<'_>,
+    op: &Op,
+    access: Access,
+    (half, mask): (usize, u32),
+    mut addresses: Addresses,
+    size: u32,
+) -> Result<Addresses, Flow> {
+    let shared = w.sgpr64(slot::SHARED_BASE) >> 32;
+    let private = w.sgpr64(slot::PRIVATE_BASE) >> 32;
+    for lane in lanes_of(mask) {
+        let address = addresses[lane];
+        let number = Some((half * LANES + lane) as u32);
+        let offset = address & 0xffff_ffff;
+        if address >> 32 == shared {
+            let limit = env.lds.len() as u32;
+            if offset + u64::from(size) > u64::from(limit) {
+                return Err(env.raise(Fault::LdsOutOfBounds { access, offset, size, limit }, number));
+            }
+            addresses[lane] = env.lds.as_mut_ptr().expose_provenance() as u64 + offset;
+        } else if address >> 32 == private {
+            let limit = w.scratch_size;
+            if offset + u64::from(size) > u64::from(limit) {
+                let offset = offset as i64;
+                return Err(env.raise(Fault::ScratchOutOfBounds { access, offset, size, limit }, number));
+            }
+            let lane_base = (half * LANES + lane) as u64 * u64::from(limit);
+            addresses[lane] = w.scratch_base + lane_base + offset;
+        } else if !env.is_valid(op, address, size) {
+            return Err(env.out_of_bounds(access, address, size, number));
+        }
+    }
+    Ok(addresses)
+}
+
+struct LoadFrom<L: Load<N>, const N: usize, const MODE: u8>(std::marker::PhantomData<L>);
+
+impl<L: Load<N>, const N: usize, const MODE: u8> Exec for LoadFrom<L, N, MODE> {
+    #[inline(always)]
+    fn exec(w: &mut Wave, env: &mut Env<'_>, op: &Op) -> Flow {
+        let Dst::Vgpr(register) = op.dst[0] else { return Flow::Next };
+        // The destination may be the address: both halves' addresses come first only because each half
+        // has registers of its own.
+        for half in 0..w.halves() {
+            let mask = w.exec(half);
+            if mask == 0 {
+                continue;
+            }
+            let addresses = match resolve::<MODE>(w, env, op, Access::Read, (half, mask), L::BYTES) {
+                Ok(addresses) => addresses,
+                Err(flow) => return flow,
+            };
+            // SAFETY: `resolve` checked the lanes of `mask`.
+            unsafe { lanes::load::<L, N>(w, register, half, mask, &addresses) };
+        }
+        Flow::Next
+    }
+}
+
+struct StoreTo<S: Store<N>, const N: usize, const MODE: u8>(std::marker::PhantomData<S>);
+
+impl<S: Store<N>, const N: usize, const MODE: u8> Exec for StoreTo<S, N, MODE> {
+    #[inline(always)]
+    fn exec(w: &mut Wave, env: &mut Env<'_>, op: &Op) -> Flow {
+        let Src::Vgpr(register) = op.src[1] else { return Flow::Next };
+        for half in 0..w.halves() {
+            let mask = w.exec(half);
+            if mask == 0 {
+                continue;
+            }
+            let addresses = match resolve::<MODE>(w, env, op, Access::Write, (half, mask), S::BYTES) {
+                Ok(addresses) => addresses,
+                Err(flow) => return flow,
+            };
+            // SAFETY: `resolve` checked the lanes of `mask`.
+            unsafe { lanes::store::<S, N>(w, register, half, mask, &addresses) };
+        }
+        Flow::Next
+    }
+}
+
+struct Atomic<const MODE: u8>;
+
+impl<const MODE: u8> Exec for Atomic<MODE> {
+    #[inline(always)]
+    fn exec(w: &mut Wave, env: &mut Env<'_>, op: &Op) -> Flow {
+        let (Some(operation), Src::Vgpr(data)) = (op.atomic, op.src[1]) else { return Flow::Next };
+        let wide = op.imm >> 48 & 1 != 0;
+        let old = if let Dst::Vgpr(register) = op.dst[0] { Some(register) } else { None };
+        let at = AtomicOperands { operation, wide, data, compare: data + 1 + u16::from(wide), old };
+        for half in 0..w.halves() {
+            let mask = w.exec(half);
+            let lanes = (half, mask);
+            let addresses = match resolve::<MODE>(w, env, op, Access::Atomic, lanes, at.bytes()) {
+                Ok(addresses) => addresses,
+                Err(flow) => return flow,
+            };
+            if let Some(flow) = lanes::check_alignment(env, Space::Global, lanes, &addresses, at.bytes()) {
+                return flow;
+            }
+            // SAFETY: both checks passed for the lanes of `mask`.
+            unsafe { lanes::atomic(w, at, half, mask, &addresses) };
+        }
+        Flow::Next
+    }
+}
+
+struct Nothing;
+impl Exec for Nothing {
+    fn exec(_: &mut Wave, _: &mut Env<'_>, _: &Op) -> Flow {
+        Flow::Next
+    }
+}

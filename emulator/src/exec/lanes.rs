@@ -1,0 +1,282 @@
+//! Moving data between memory and the lanes of half a wave, for every kind of memory.
+//!
+//! Each memory unit turns its lanes' addresses into host addresses, checks them, and leaves the rest to this file.
+
+use super::atomic::Operation;
+use super::wave::{LANES, Row, Wave};
+use super::{Env, Flow, Op};
+use crate::fault::{Access, Fault, Space};
+use crate::memory::pointer;
+
+/// One address per lane of half a wave.
+pub(super) type Addresses = [u64; LANES];
+
+/// The lanes of a mask, in ascending order.
+#[inline(always)]
+pub(super) fn lanes_of(mut mask: u32) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let lane = mask.trailing_zeros() as usize;
+        mask &= mask.wrapping_sub(1);
+        (lane < LANES).then_some(lane)
+    })
+}
+
+/// What a load gets from memory: `N` dwords from `BYTES` bytes.
+pub(super) trait Load<const N: usize> {
+    const BYTES: u32;
+    /// Bits of the destination that stay.
+    const KEEP: u32 = 0;
+    /// # Safety
+    /// `BYTES` bytes can be read at `from`.
+    unsafe fn get(from: *const u8) -> [u32; N];
+}
+
+/// What a store puts into memory.
+pub(super) trait Store<const N: usize> {
+    const BYTES: u32;
+    /// # Safety
+    /// `BYTES` bytes can be written at `into`.
+    unsafe fn put(into: *mut u8, value: [u32; N]);
+}
+
+macro_rules! loads {
+    ($($name:ident: $bytes:literal, keep $keep:literal, |$p:ident| $value:expr;)*) => {$(
+        pub(super) struct $name;
+        impl Load<1> for $name {
+            const BYTES: u32 = $bytes;
+            const KEEP: u32 = $keep;
+            #[inline(always)]
+            unsafe fn get($p: *const u8) -> [u32; 1] {
+                // SAFETY: by the caller's promise.
+                unsafe { [$value] }
+            }
+        }
+    )*};
+}
+
+loads! {
+    U8: 1, keep 0, |p| u32::from(p.read());
+    I8: 1, keep 0, |p| p.cast::<i8>().read() as u32;
+    U16: 2, keep 0, |p| u32::from(p.cast::<u16>().read_unaligned());
+    I16: 2, keep 0, |p| p.cast::<i16>().read_unaligned() as u32;
+    D16U8: 1, keep 0xffff_0000, |p| u32::from(p.read());
+    D16I8: 1, keep 0xffff_0000, |p| u32::from(p.cast::<i8>().read() as u16);
+    D16: 2, keep 0xffff_0000, |p| u32::from(p.cast::<u16>().read_unaligned());
+    D16HiU8: 1, keep 0xffff, |p| u32::from(p.read()) << 16;
+    D16HiI8: 1, keep 0xffff, |p| u32::from(p.cast::<i8>().read() as u16) << 16;
+    D16Hi: 2, keep 0xffff, |p| u32::from(p.cast::<u16>().read_unaligned()) << 16;
+}
+
+/// `N` dwords.
+pub(super) struct Dwords<const N: usize>;
+
+impl<const N: usize> Load<N> for Dwords<N> {
+    const BYTES: u32 = 4 * N as u32;
+    #[inline(always)]
+    unsafe fn get(from: *const u8) -> [u32; N] {
+        // SAFETY: by the caller's promise.
+        unsafe { from.cast::<[u32; N]>().read_unaligned() }
+    }
+}
+
+impl<const N: usize> Store<N> for Dwords<N> {
+    const BYTES: u32 = 4 * N as u32;
+    #[inline(always)]
+    unsafe fn put(into: *mut u8, value: [u32; N]) {
+        // SAFETY: by the caller's promise.
+        unsafe { into.cast::<[u32; N]>().write_unaligned(value) }
+    }
+}
+
+/// A byte of a register, from bit `SHIFT` on.
+pub(super) struct Byte<const SHIFT: u32>;
+impl<const SHIFT: u32> Store<1> for Byte<SHIFT> {
+    const BYTES: u32 = 1;
+    #[inline(always)]
+    unsafe fn put(into: *mut u8, [value]: [u32; 1]) {
+        // SAFETY: by the caller's promise.
+        unsafe { into.write((value >> SHIFT) as u8) }
+    }
+}
+
+/// A half of a register, from bit `SHIFT` on.
+pub(super) struct Short<const SHIFT: u32>;
+impl<const SHIFT: u32> Store<1> for Short<SHIFT> {
+    const BYTES: u32 = 2;
+    #[inline(always)]
+    unsafe fn put(into: *mut u8, [value]: [u32; 1]) {
+        // SAFETY: by the caller's promise.
+        unsafe { into.cast::<u16>().write_unaligned((value >> SHIFT) as u16) }
+    }
+}
+
+/// Whether every lane's access directly follows the one before it.
+#[inline(always)]
+fn is_contiguous(addresses: &Addresses, bytes: u32) -> bool {
+    let mut difference = 0;
+    for lane in 0..LANES {
+        difference |= addresses[lane] ^ addresses[0].wrapping_add(lane as u64 * u64::from(bytes));
+    }
+    difference == 0
+}
+
+/// Loads into `N` registers from `register` on, in the lanes of `mask`.
+///
+/// # Safety
+/// `L::BYTES` bytes can be read at the address of every lane of `mask`.
+#[inline(always)]
+pub(super) unsafe fn load<L: Load<N>, const N: usize>(
+    w: &mut Wave,
+    register: u16,
+    half: usize,
+    mask: u32,
+    addresses: &Addresses,
+) {
+    if mask == u32::MAX && L::KEEP == 0 {
+        if L::BYTES == 4 * N as u32 && is_contiguous(addresses, L::BYTES) {
+            let from = pointer(addresses[0]).cast_const().cast::<[[u32; N]; LANES]>();
+            // SAFETY: the lanes' ranges, all readable, make up this one.
+            let values = unsafe { from.read_unaligned() };
+            for dword in 0..N {
+                let row = w.vgpr_mut(register + dword as u16, half);
+                for lane in 0..LANES {
+                    row.0[lane] = values[lane][dword];
+                }
+            }
+            return;
+        }
+        for lane in 0..LANES {
+            // SAFETY: by the caller's promise.
+            let value = unsafe { L::get(pointer(addresses[lane])) };
+            for dword in 0..N {
+                w.vgpr_mut(register + dword as u16, half).0[lane] = value[dword];
+            }
+        }
+        return;
+    }
+    for lane in lanes_of(mask) {
+        // SAFETY: by the caller's promise.
+        let value = unsafe { L::get(pointer(addresses[lane])) };
+        for dword in 0..N {
+            let cell = &mut w.vgpr_mut(register + dword as u16, half).0[lane];
+            *cell = *cell & L::KEEP | value[dword];
+        }
+    }
+}
+
+/// Stores `N` registers from `register` on, in the lanes of `mask`.
+///
+/// # Safety
+/// `S::BYTES` bytes can be written at the address of every lane of `mask`.
+#[inline(always)]
+pub(super) unsafe fn store<S: Store<N>, const N: usize>(
+    w: &Wave,
+    register: u16,
+    half: usize,
+    mask: u32,
+    addresses: &Addresses,
+) {
+    let rows: [&Row; N] = std::array::from_fn(|dword| w.vgpr(register + dword as u16, half));
+    if mask == u32::MAX && S::BYTES == 4 * N as u32 && is_contiguous(addresses, S::BYTES) {
+        let mut values = [[0; N]; LANES];
+        for dword in 0..N {
+            for lane in 0..LANES {
+                values[lane][dword] = rows[dword].0[lane];
+            }
+        }
+        let into = pointer(addresses[0]).cast::<[[u32; N]; LANES]>();
+        // SAFETY: the lanes' ranges, all writable, make up this one.
+        unsafe { into.write_unaligned(values) };
+        return;
+    }
+    for lane in lanes_of(mask) {
+        let value = std::array::from_fn(|dword| rows[dword].0[lane]);
+        // SAFETY: by the caller's promise.
+        unsafe { S::put(pointer(addresses[lane]), value) };
+    }
+}
+
+/// The operands of an atomic: first data register, first destination register if the old value is wanted.
+#[derive(Clone, Copy)]
+pub(super) struct AtomicOperands {
+    pub operation: Operation,
+    pub wide: bool,
+    /// Data; where there are two operands, the other one follows it unless `compare` says where it is.
+    pub data: u16,
+    pub compare: u16,
+    pub old: Option<u16>,
+}
+
+impl AtomicOperands {
+    pub fn bytes(self) -> u32 {
+        if self.wide { 8 } else { 4 }
+    }
+}
+
+/// Applies an atomic in the lanes of `mask`, in ascending order.
+///
+/// # Safety
+/// The address of every lane of `mask` is valid and aligned to the access.
+pub(super) unsafe fn atomic(w: &mut Wave, at: AtomicOperands, half: usize, mask: u32, addresses: &Addresses) {
+    for lane in lanes_of(mask) {
+        let read = |register: u16| w.vgpr(register, half).0[lane];
+        let read64 = |register| u64::from(read(register)) | u64::from(read(register + 1)) << 32;
+        let address = addresses[lane];
+        let old = if at.wide {
+            // SAFETY: by the caller's promise.
+            unsafe { at.operation.global64(address, read64(at.data), read64(at.compare)) }
+        } else {
+            // SAFETY: by the caller's promise.
+            u64::from(unsafe { at.operation.global32(address, read(at.data), read(at.compare)) })
+        };
+        if let Some(register) = at.old {
+            w.vgpr_mut(register, half).0[lane] = old as u32;
+            if at.wide {
+                w.vgpr_mut(register + 1, half).0[lane] = (old >> 32) as u32;
+            }
+        }
+    }
+}
+
+/// Faults unless every lane's address is a multiple of `alignment`.
+#[inline(always)]
+pub(super) fn check_alignment(
+    env: &mut Env<'_>,
+    space: Space,
+    (half, mask): (usize, u32),
+    addresses: &Addresses,
+    size: u32,
+) -> Option<Flow> {
+    let lane = lanes_of(mask).find(|&lane| addresses[lane] % u64::from(size) != 0)?;
+    let (access, address, alignment) = (Access::Atomic, addresses[lane], size);
+    let fault = Fault::Misaligned { access, space, address, size, alignment };
+    Some(env.raise(fault, Some((half * LANES + lane) as u32)))
+}
+
+/// Faults unless every lane's `size` bytes lie in an allocation.
+#[inline(always)]
+pub(super) fn check_global(
+    env: &mut Env<'_>,
+    op: &Op,
+    access: Access,
+    (half, mask): (usize, u32),
+    addresses: &Addresses,
+    size: u32,
+) -> Option<Flow> {
+    if all_within(addresses, mask, env.hit(op), size) {
+        return None;
+    }
+    let lane = lanes_of(mask).find(|&lane| !env.is_valid(op, addresses[lane], size))?;
+    Some(env.out_of_bounds(access, addresses[lane], size, Some((half * LANES + lane) as u32)))
+}
+
+/// Whether `size` bytes at every lane's address lie within a range of `bytes` bytes at `base`.
+#[inline(always)]
+pub(super) fn all_within(addresses: &Addresses, mask: u32, (base, bytes): (u64, u64), size: u32) -> bool {
+    let Some(last) = bytes.checked_sub(u64::from(size)) else { return mask == 0 };
+    let mut outside = 0;
+    for (lane, address) in addresses.iter().enumerate() {
+        outside |= u32::from(address.wrapping_sub(base) > last) << lane;
+    }
+    outside & mask == 0
+}

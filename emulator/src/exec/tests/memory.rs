@@ -1,0 +1,297 @@
+use super::*;
+use crate::fault::{Access, Nearest, Space};
+use Gfx::{Gfx90a, Gfx942, Gfx1030, Gfx1100, Gfx1201};
+
+/// Memory with 256 bytes of which each holds its offset.
+fn bytes() -> (Memory, u64) {
+    let memory = Memory::new(1 << 24).unwrap();
+    let address = memory.alloc(256, None).unwrap();
+    memory.write(address, &(0..=255).collect::<Vec<u8>>()).unwrap();
+    (memory, address)
+}
+
+fn set_address(wave: &mut Wave, register: usize, address: u64) {
+    wave.sgpr[register] = address as u32;
+    wave.sgpr[register + 1] = (address >> 32) as u32;
+}
+
+fn read<const N: usize>(memory: &Memory, address: u64) -> [u8; N] {
+    let mut bytes = [0; N];
+    memory.read(address, &mut bytes).unwrap();
+    bytes
+}
+
+#[test]
+fn scalar_loads_add_register_and_constant_offsets() {
+    let (memory, address) = bytes();
+    // asm Gfx1100
+    let program = "
+        s_load_b32 s4, s[0:1], 0x8 ; f4000100 f8000008
+        s_load_b64 s[6:7], s[0:1], s2 offset:0x4 ; f4040180 04000004
+        s_load_b128 s[8:11], s[0:1], 0x10 ; f4080200 f8000010
+    ";
+    let out = run_with(Gfx1100, &memory, program, |wave, _| {
+        set_address(wave, 0, address);
+        wave.sgpr[2] = 0x20;
+    });
+    assert_eq!(out.s(4), 0x0b0a_0908);
+    assert_eq!(out.s64(6), 0x2b2a_2928_2726_2524);
+    assert_eq!((out.s(8), out.s(11)), (0x1312_1110, 0x1f1e_1d1c));
+    // asm Gfx1201
+    let program = "
+        s_load_i8 s4, s[0:1], 0xff ; f4010100 f80000ff
+        s_load_u16 s5, s[0:1], 0xfe ; f4016140 f80000fe
+        s_load_b96 s[8:10], s[0:1], 0x4 ; f400a200 f8000004
+    ";
+    let out = run_with(Gfx1201, &memory, program, |wave, _| set_address(wave, 0, address));
+    assert_eq!((out.s(4), out.s(5), out.s(10)), (u32::MAX, 0xfffe, 0x0f0e_0d0c));
+}
+
+#[test]
+fn a_scalar_load_past_the_end_is_a_fault() {
+    let (memory, address) = bytes();
+    // asm Gfx1100
+    let program = "
+        s_load_b64 s[4:5], s[0:1], 0xfc ; f4040100 f80000fc
+    ";
+    let out = run_with(Gfx1100, &memory, program, |wave, _| set_address(wave, 0, address));
+    let Fault::OutOfBounds { access: Access::Read, address: at, size: 8, nearest } = out.fault() else {
+        panic!("{:?}", out.fault)
+    };
+    assert_eq!((*at, nearest.offset), (address + 0xfc, 0xfc));
+}
+
+#[test]
+fn buffer_loads_of_scalars_stop_at_the_records() {
+    let (memory, address) = bytes();
+    // asm Gfx1100
+    let program = "
+        s_buffer_load_b64 s[8:9], s[0:3], 0x4 ; f4240200 f8000004
+    ";
+    let out = run_with(Gfx1100, &memory, program, |wave, _| {
+        set_address(wave, 0, address);
+        wave.sgpr[2] = 8;
+        wave.sgpr[9] = 1;
+    });
+    assert_eq!(out.s64(8), 0x0706_0504);
+}
+
+#[test]
+fn loads_extend_and_fill_halves() {
+    let (memory, address) = bytes();
+    // asm Gfx1100
+    let program = "
+        global_load_u8 v1, v0, s[0:1] offset:128 ; dc420080 01000000
+        global_load_i8 v2, v0, s[0:1] offset:128 ; dc460080 02000000
+        global_load_u16 v3, v0, s[0:1] offset:128 ; dc4a0080 03000000
+        global_load_i16 v4, v0, s[0:1] offset:128 ; dc4e0080 04000000
+        global_load_d16_b16 v5, v0, s[0:1] offset:128 ; dc820080 05000000
+        global_load_d16_hi_i8 v6, v0, s[0:1] offset:128 ; dc8a0080 06000000
+        global_load_b96 v[8:10], v0, s[0:1] offset:16 ; dc5a0010 08000000
+    ";
+    let out = run_with(Gfx1100, &memory, program, |wave, _| {
+        set_address(wave, 0, address);
+        set_lanes(wave, 0, |lane| lane as u32);
+        for register in 5..7 {
+            set_lanes(wave, register, |_| 0x7777_6666);
+        }
+    });
+    assert_eq!(out.fault, None);
+    let byte = |lane: usize| 128 + lane as u32;
+    for lane in [0, 13, 31] {
+        let half = byte(lane) | byte(lane + 1) << 8;
+        assert_eq!(out.v(1, lane), byte(lane));
+        assert_eq!(out.v(2, lane), byte(lane) | 0xffff_ff00);
+        assert_eq!(out.v(3, lane), half);
+        assert_eq!(out.v(4, lane), half | 0xffff_0000);
+        assert_eq!(out.v(5, lane), half | 0x7777_0000);
+        assert_eq!(out.v(6, lane), 0xff00_6666 | byte(lane) << 16);
+        assert_eq!(out.v(10, lane) & 0xff, 24 + lane as u32);
+    }
+}
+
+#[test]
+fn wide_loads_and_stores_are_the_same_with_and_without_gaps() {
+    let memory = Memory::new(1 << 24).unwrap();
+    // asm Gfx90a
+    let program = "
+        global_load_dwordx4 v[4:7], v0, s[0:1] ; dc5c8000 04000000
+        global_store_dwordx4 v1, v[4:7], s[2:3] ; dc7c8000 00020401
+    ";
+    for (stride, exec) in [(16, u64::MAX), (32, u64::MAX), (16, 0x8000_0001_7fff_fffe)] {
+        let from = memory.alloc(64 * 32, None).unwrap();
+        let into = memory.alloc(64 * 16, None).unwrap();
+        let contents: Vec<u8> = (0..64u32 * 32).map(|n| (n * 7) as u8).collect();
+        memory.write(from, &contents).unwrap();
+        let out = run_with(Gfx90a, &memory, program, |wave, _| {
+            set_address(wave, 0, from);
+            set_address(wave, 2, into);
+            set_lanes(wave, 0, |lane| lane as u32 * stride);
+            set_lanes(wave, 1, |lane| lane as u32 * 16);
+            set_address(wave, usize::from(slot::EXEC), exec);
+        });
+        assert_eq!(out.fault, None);
+        for lane in 0..64u32 {
+            let stored: [u8; 16] = read(&memory, into + u64::from(lane) * 16);
+            let at = (lane * stride) as usize;
+            let expected: [u8; 16] = contents[at..at + 16].try_into().unwrap();
+            let active = exec >> lane & 1 != 0;
+            assert_eq!(stored, if active { expected } else { [0; 16] }, "lane {lane}, stride {stride}");
+        }
+    }
+}
+
+#[test]
+fn an_access_outside_names_lane_and_allocation() {
+    let (memory, address) = bytes();
+    // asm Gfx1030
+    let program = "
+        global_store_dword v0, v1, s[0:1] ; dc708000 00000100
+    ";
+    let out = run_with(Gfx1030, &memory, program, |wave, _| {
+        set_address(wave, 0, address);
+        set_lanes(wave, 0, |lane| if lane == 21 { 253 } else { 0 });
+    });
+    let nearest = Nearest { allocation: memory.allocation(address), offset: 253 };
+    let fault = Fault::OutOfBounds { access: Access::Write, address: address + 253, size: 4, nearest };
+    assert_eq!(out.fault, Some((fault, Some(21))));
+    // The same address in a lane that is off does no harm.
+    let out = run_with(Gfx1030, &memory, program, |wave, _| {
+        set_address(wave, 0, address);
+        set_lanes(wave, 0, |lane| if lane == 21 { 253 } else { 0 });
+        wave.sgpr[usize::from(slot::EXEC)] = !(1 << 21);
+    });
+    assert_eq!(out.fault, None);
+}
+
+#[test]
+fn freed_memory_is_named_as_such() {
+    let (memory, address) = bytes();
+    memory.free(address).unwrap();
+    // asm Gfx1030
+    let program = "
+        global_load_dword v1, v0, s[0:1] ; dc308000 01000000
+    ";
+    let out = run_with(Gfx1030, &memory, program, |wave, _| set_address(wave, 0, address));
+    assert!(matches!(out.fault(), Fault::UseAfterFree { access: Access::Read, .. }), "{:?}", out.fault);
+}
+
+#[test]
+fn flat_addresses_reach_lds_scratch_and_global_memory() {
+    let (memory, address) = bytes();
+    // asm Gfx1100
+    let program = "
+        flat_load_b32 v2, v[0:1] ; dc500000 027c0000
+    ";
+    let out = run_with(Gfx1100, &memory, program, |wave, env| {
+        env.lds[8..12].copy_from_slice(&0x1122_3344u32.to_le_bytes());
+        let global = address + 4;
+        let targets = [global, 0x10000 << 32 | 8, 0x20000 << 32 | 60];
+        set_lanes(wave, 0, |lane| targets[lane % 3] as u32);
+        set_lanes(wave, 1, |lane| (targets[lane % 3] >> 32) as u32);
+    });
+    assert_eq!(out.fault, None);
+    assert_eq!((out.v(2, 0), out.v(2, 1), out.v(2, 2)), (0x0706_0504, 0x1122_3344, 0));
+    let out = run_with(Gfx1100, &memory, program, |wave, _| {
+        set_lanes(wave, 0, |_| 1022);
+        set_lanes(wave, 1, |_| 0x10000);
+    });
+    let fault = Fault::LdsOutOfBounds { access: Access::Read, offset: 1022, size: 4, limit: 1024 };
+    assert_eq!(out.fault, Some((fault, Some(0))));
+}
+
+#[test]
+fn scratch_is_private_to_each_lane_and_offsets_are_signed() {
+    // asm Gfx1100
+    let program = "
+        scratch_store_b32 off, v0, s0 offset:-4 ; dc691ffc 00000000
+        scratch_load_b32 v1, off, s1 ; dc510000 01010000
+        scratch_load_b32 v2, v3, off offset:4 ; dc510004 02fc0003
+    ";
+    let out = run(Gfx1100, program, |wave, _| {
+        (wave.sgpr[0], wave.sgpr[1]) = (12, 8);
+        set_lanes(wave, 0, |lane| 100 + lane as u32);
+        set_lanes(wave, 3, |_| 4);
+    });
+    assert_eq!(out.fault, None);
+    assert_eq!((out.v(1, 0), out.v(1, 31), out.v(2, 17)), (100, 131, 117));
+    // asm Gfx1100
+    let program = "
+        scratch_load_b32 v1, off, s0 offset:-4 ; dc511ffc 01000000
+    ";
+    let out = run(Gfx1100, program, |_, _| {});
+    let fault = Fault::ScratchOutOfBounds { access: Access::Read, offset: -4, size: 4, limit: 64 };
+    assert_eq!(out.fault, Some((fault, Some(0))));
+}
+
+#[test]
+fn atomics_apply_lane_by_lane_and_return_the_old_value() {
+    let (memory, address) = bytes();
+    memory.fill(address, 0, 256).unwrap();
+    // asm Gfx1100
+    let program = "
+        global_atomic_add_u32 v2, v0, v1, s[0:1] glc ; dcd64000 02000100
+        global_atomic_max_i32 v0, v1, s[0:1] offset:4 ; dcea0004 00000100
+        global_atomic_cmpswap_b32 v5, v0, v[3:4], s[0:1] offset:8 glc ; dcd24008 05000300
+        global_atomic_add_f32 v0, v6, s[0:1] offset:12 ; dd5a000c 00000600
+        global_atomic_add_u64 v0, v[8:9], s[0:1] offset:16 ; dd0e0010 00000800
+    ";
+    let out = run_with(Gfx1100, &memory, program, |wave, _| {
+        set_address(wave, 0, address);
+        set_lanes(wave, 1, |lane| lane as u32 + 1);
+        set_lanes(wave, 3, |lane| lane as u32 + 1);
+        set_lanes(wave, 4, |lane| lane as u32);
+        set_lanes(wave, 6, |_| 0.5f32.to_bits());
+        set_lanes(wave, 8, |_| u32::MAX);
+    });
+    assert_eq!(out.fault, None);
+    // Lane n finds the sum of 1 to n.
+    assert_eq!((out.v(2, 0), out.v(2, 31)), (0, 31 * 32 / 2));
+    assert_eq!(u32::from_le_bytes(read(&memory, address)), 32 * 33 / 2);
+    assert_eq!(u32::from_le_bytes(read(&memory, address + 4)), 32);
+    assert_eq!((out.v(5, 31), u32::from_le_bytes(read(&memory, address + 8))), (31, 32));
+    assert_eq!(f32::from_le_bytes(read(&memory, address + 12)), 16.0);
+    assert_eq!(u64::from_le_bytes(read(&memory, address + 16)), 32 * u64::from(u32::MAX));
+}
+
+#[test]
+fn a_misaligned_atomic_is_a_fault() {
+    let (memory, address) = bytes();
+    // asm Gfx942
+    let program = "
+        global_atomic_add v0, v1, s[0:1] ; dd088000 00000100
+    ";
+    let out = run_with(Gfx942, &memory, program, |wave, _| {
+        set_address(wave, 0, address);
+        set_lanes(wave, 0, |lane| if lane == 40 { 2 } else { 0 });
+    });
+    let fault = Fault::Misaligned {
+        access: Access::Atomic,
+        space: Space::Global,
+        address: address + 2,
+        size: 4,
+        alignment: 4,
+    };
+    assert_eq!(out.fault, Some((fault, Some(40))));
+}
+
+#[test]
+fn buffers_clip_at_their_records() {
+    let (memory, address) = bytes();
+    // asm Gfx1030
+    let program = "
+        buffer_load_dword v1, v0, s[0:3], 0 offen offset:4 ; e0301004 80000100
+        buffer_store_dword v2, v0, s[0:3], s4 offen ; e0701000 04000200
+    ";
+    let out = run_with(Gfx1030, &memory, program, |wave, _| {
+        set_address(wave, 0, address);
+        (wave.sgpr[2], wave.sgpr[4]) = (64, 0);
+        set_lanes(wave, 0, |lane| lane as u32 * 4);
+        set_lanes(wave, 1, |_| 5);
+        set_lanes(wave, 2, |_| 0xeeee_eeee);
+    });
+    assert_eq!(out.fault, None);
+    assert_eq!((out.v(1, 14), out.v(1, 15)), (0x3f3e_3d3c, 0));
+    assert_eq!(read::<4>(&memory, address + 60), [0xee; 4]);
+    assert_eq!(read::<4>(&memory, address + 64), [64, 65, 66, 67]);
+}

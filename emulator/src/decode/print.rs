@@ -292,7 +292,7 @@ impl Text<'_> {
         let op_sel = self.op_sel();
         if op_sel != 0 {
             let mut sources = inst.srcs().len();
-            if inst.name.starts_with("v_cvt_sr_") {
+            if inst.name.starts_with("v_cvt_sr_") || inst.name.starts_with("v_fmac_") {
                 sources = 3;
             }
             let mut bits: Vec<u8> = (0..sources).map(|i| op_sel >> i & 1).collect();
@@ -317,6 +317,7 @@ impl Text<'_> {
         let halves = (0..inst.operands.len())
             .any(|i| inst.operands.ty(i).is_half() && matches!(inst.operands[i], Operand::VgprHalf { .. }));
         match inst.format {
+            Format::Vop3 if inst.name == "v_cndmask_b16" => 0,
             Format::Vop3 if halves => (inst.raw[0] >> 11 & 0xf) as u8,
             Format::Vop3 => inst.mods.op_sel,
             _ => 0,
@@ -445,7 +446,15 @@ fn decimal_imm(inst: &Inst, i: usize, value: i64) -> bool {
 
 fn always_hex(name: &str) -> bool {
     name.ends_with("prefetch")
-        || matches!(name, "s_clause" | "s_round_mode" | "s_ttracedata_imm" | "s_set_inst_prefetch_distance")
+        || name.starts_with("s_wait_")
+        || matches!(
+            name,
+            "s_clause"
+                | "s_round_mode"
+                | "s_ttracedata_imm"
+                | "s_set_inst_prefetch_distance"
+                | "s_set_gpr_idx_mode"
+        )
 }
 
 /// The operand of `s_version`.

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Result, io};
 
-/// Tells one version of the pipeline from another: cached code objects are of the one that made them.
-pub const BUILD: &str = concat!(env!("CARGO_PKG_VERSION"), " pipeline 1");
+/// The source of the pipeline: a cached code object is of the pipeline that made it.
+pub const PIPELINE: &str = concat!(include_str!("compile.rs"), include_str!("ir.rs"));
 
 /// A name for contents.
 pub fn key(parts: &[&[u8]]) -> String {

@@ -236,7 +236,7 @@ impl Job<'_> {
             Target::Nvptx => (shim::NVPTX, "ptx"),
         };
         let pipeline = format!("{} {:?} {:?}", self.compiler.toolchain.rustc_version, tools, self.target);
-        let key = cache::key(&[&bytes, shim.as_bytes(), pipeline.as_bytes(), cache::BUILD.as_bytes()]);
+        let key = cache::key(&[&bytes, shim.as_bytes(), pipeline.as_bytes(), cache::PIPELINE.as_bytes()]);
         let kept = self.compiler.cache.join("objects").join(format!("{key}.{extension}"));
         let published = self.stem.with_extension(extension);
         if !kept.exists() {

@@ -67,25 +67,29 @@ pub fn amdgpu(ir: &str, signatures: &[Signature]) -> String {
             out.push('\n');
             continue;
         };
-        let (line, casts) = global_pointers(line, kernel);
         let bounds = format!(
             "\"amdgpu-flat-work-group-size\"=\"1,{}\" \"uniform-work-group-size\"=\"true\"",
             kernel.launch.max_workgroup_size
         );
-        out.push_str(&with_attributes(&line, &bounds));
+        out.push_str(&with_attributes(&global_pointers(line, kernel), &bounds));
         out.push('\n');
-        // The label of the first block, or its first instruction.
-        if let Some(first) = lines.next() {
-            if first.starts_with(' ') {
-                out.push_str(&casts);
-                out.push_str(first);
-                out.push('\n');
-            } else {
-                out.push_str(first);
-                out.push('\n');
-                out.push_str(&casts);
-            }
+        // The label of the first block, if it has one.
+        let mut body: Vec<&str> = lines.by_ref().take_while(|l| *l != "}").collect();
+        if let Some(label) = body.first().copied().filter(|l| !l.starts_with(' ')) {
+            body.remove(0);
+            out.push_str(label);
+            out.push('\n');
         }
+        for arg in pointers(kernel) {
+            out.push_str(&format!("  %{arg}.generic = addrspacecast ptr addrspace(1) %{arg} to ptr\n"));
+        }
+        for line in body {
+            let renamed =
+                pointers(kernel).fold(line.to_owned(), |l, arg| rename(&l, arg, &format!("{arg}.generic")));
+            out.push_str(&renamed);
+            out.push('\n');
+        }
+        out.push_str("}\n");
     }
     out
 }
@@ -116,25 +120,38 @@ fn with_attributes(define: &str, attributes: &str) -> String {
     format!("{} {attributes}{}", &define[..end], &define[end..])
 }
 
-/// A `define` line whose pointer parameters are in the global address space, and the casts that give the body the
-/// generic pointers it was written for.
-fn global_pointers(define: &str, kernel: &Signature) -> (String, String) {
+fn pointers(kernel: &Signature) -> impl Iterator<Item = &str> {
+    kernel.args.iter().filter(|a| a.ty.is_pointer()).map(|a| a.name.as_str())
+}
+
+/// A `define` line whose pointer parameters are in the global address space.
+fn global_pointers(define: &str, kernel: &Signature) -> String {
     let mut define = define.to_owned();
-    let mut casts = String::new();
     for arg in kernel.args.iter().filter(|a| a.ty.is_pointer()) {
-        let name = format!("%{}", arg.name);
         // From the parameter's name back to its type, over attributes such as `noundef`.
-        let at = [", ", ")"].iter().find_map(|end| define.find(&format!(" {name}{end}")));
-        let Some(at) = at else { continue };
-        let Some(ty) = define[..at].rfind("ptr") else { continue };
+        let at = [", ", ")"].iter().find_map(|end| define.find(&format!(" %{}{end}", arg.name)));
+        let Some(ty) = at.and_then(|at| define[..at].rfind("ptr")) else { continue };
         // A layout is not written during the launch: its loads may move freely.
-        let constant =
+        let global =
             if arg.layout.is_some() { "ptr addrspace(1) noalias readonly" } else { "ptr addrspace(1)" };
-        let attributes = define[ty + 3..at].to_owned();
-        define.replace_range(ty..at + 1 + name.len(), &format!("{constant}{attributes} {name}.global"));
-        casts += &format!("  {name} = addrspacecast ptr addrspace(1) {name}.global to ptr\n");
+        define.replace_range(ty..ty + 3, global);
     }
-    (define, casts)
+    define
+}
+
+/// The line with the local value `%from` under another name.
+fn rename(line: &str, from: &str, to: &str) -> String {
+    let name = format!("%{from}");
+    let mut out = String::new();
+    let mut rest = line;
+    while let Some(at) = rest.find(&name) {
+        let (before, after) = (&rest[..at], &rest[at + name.len()..]);
+        let whole = !after.starts_with(|c: char| c.is_ascii_alphanumeric() || "_.-$".contains(c));
+        out.push_str(before);
+        out.push_str(&if whole { format!("%{to}") } else { name.clone() });
+        rest = after;
+    }
+    out + rest
 }
 
 #[cfg(test)]
@@ -173,13 +190,15 @@ mod tests {
     #[test]
     fn pointers_of_kernels_become_global() {
         let ir = "define amdgpu_kernel void @k(ptr noundef %info, ptr noundef %out) unnamed_addr #0 !dbg !9 {\n\
-                  start:\n  ret void\n}\ndefine void @other(ptr %out) {\n";
-        let expected = "define amdgpu_kernel void @k(ptr addrspace(1) noalias readonly noundef %info.global, \
-                        ptr addrspace(1) noundef %out.global) unnamed_addr #0 \
+                  start:\n  call void @f(ptr noundef %info, ptr %out, i8 %out_1)\n  ret void\n}\n\
+                  define void @f(ptr %out) {\n";
+        let expected = "define amdgpu_kernel void @k(ptr addrspace(1) noalias readonly noundef %info, \
+                        ptr addrspace(1) noundef %out) unnamed_addr #0 \
                         \"amdgpu-flat-work-group-size\"=\"1,256\" \"uniform-work-group-size\"=\"true\" !dbg !9 {\n\
-                        start:\n  %info = addrspacecast ptr addrspace(1) %info.global to ptr\n  \
-                        %out = addrspacecast ptr addrspace(1) %out.global to ptr\n  ret void\n}\n\
-                        define void @other(ptr %out) {\n";
+                        start:\n  %info.generic = addrspacecast ptr addrspace(1) %info to ptr\n  \
+                        %out.generic = addrspacecast ptr addrspace(1) %out to ptr\n  \
+                        call void @f(ptr noundef %info.generic, ptr %out.generic, i8 %out_1)\n  ret void\n}\n\
+                        define void @f(ptr %out) {\n";
         assert_eq!(amdgpu(ir, &[kernel()]), expected);
     }
 

@@ -8,6 +8,9 @@ use std::process::Command;
 /// The variable that names a toolchain.
 pub const VARIABLE: &str = "CANDLE_AMDGPU_TOOLCHAIN";
 
+/// The oldest rustc (1.MINOR) that device code can be compiled with.
+pub const OLDEST_RUSTC: u32 = 96;
+
 /// How to get one.
 const REMEDY: &str = "Install one:\n    \
     Debian, Ubuntu:  apt-get install rustc-web cargo-web rust-web-src llvm-22 lld-22\n    \
@@ -127,8 +130,8 @@ fn at(name: &str, root: &Path) -> Result<Toolchain, String> {
     let field = |key: &str| version.lines().find_map(|l| l.strip_prefix(key)).unwrap_or_default().trim();
     let rustc_version = version.lines().next().unwrap_or_default().to_owned();
     let minor: u32 = field("release: 1.").split('.').next().and_then(|v| v.parse().ok()).unwrap_or(0);
-    if minor < 96 {
-        return Err(format!("{rustc_version} is too old for the amdgcn target: 1.96 or newer is needed"));
+    if minor < OLDEST_RUSTC {
+        return Err(format!("{rustc_version} is too old for the amdgcn target: 1.{OLDEST_RUSTC} or newer is needed"));
     }
     let llvm = field("LLVM version: ").split('.').next().and_then(|v| v.parse().ok()).unwrap_or(0);
     let sysroot = PathBuf::from(output(Command::new(&rustc).args(["--print", "sysroot"]))?.trim());

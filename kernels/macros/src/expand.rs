@@ -23,6 +23,10 @@ pub fn kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
         }
     };
     let attributes = take_attributes(attribute, &mut item);
+    // A call would cost a GPU a stack: two entries that share an instance would else share a function.
+    if !item.attrs.iter().any(|a| a.path().is_ident("inline")) {
+        item.attrs.push(syn::parse_quote!(#[inline(always)]));
+    }
     let mut plain = item.clone();
     for input in &mut plain.sig.inputs {
         let (syn::FnArg::Typed(syn::PatType { attrs, .. })
@@ -78,7 +82,13 @@ fn duplicate(attribute: &Attribute, combination: &Combination) -> Error {
 
 fn instance(attribute: &Attribute, function: &Function, combination: &Combination) -> Result<TokenStream> {
     let generics = generics(combination);
-    let arguments = combination.generics.iter().map(|(_, _, i)| &i.value);
+    let arguments = combination.generics.iter().map(|(_, param, i)| match param {
+        GenericParam::Const(c) => {
+            let name = &c.ident;
+            quote!(#name)
+        }
+        _ => i.value.clone(),
+    });
     let callee = &function.item.sig.ident;
     let callee = quote!(#callee::<#(#arguments),*>);
     let checks = checks(attribute, function, &callee);

@@ -1,0 +1,8 @@
+use amdgpu_device::prelude::*;
+
+#[amdgpu_kernel(name = "copy_{T}", T in [f32, bool])]
+pub unsafe fn copy<T: Scalar>(from: *const T, to: *mut T) {
+    let _ = (from, to);
+}
+
+fn main() {}

@@ -1,0 +1,6 @@
+use amdgpu_device::prelude::*;
+
+#[amdgpu_kernel]
+pub struct Kernel;
+
+fn main() {}

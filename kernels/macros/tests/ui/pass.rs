@@ -1,0 +1,47 @@
+use amdgpu_device::prelude::*;
+
+pub trait Operation {
+    fn apply(x: f32) -> f32;
+}
+pub struct Negate;
+impl Operation for Negate {
+    fn apply(x: f32) -> f32 {
+        -x
+    }
+}
+
+/// Two type parameters, twice.
+#[amdgpu_kernel(name = "cast_{S}_{T}", S in [f32, f64], T in [u8, f8_e4m3: f8e4m3])]
+#[amdgpu_kernel(name = "cast_{S}_{T}", S in [i64], T in [f16])]
+pub unsafe fn cast<S: Scalar, T: Scalar>(count: usize, from: *const S, to: *mut T) {
+    let _ = (count, from, to);
+}
+
+#[amdgpu_kernel(name = "{O}_{N}", O in [uneg: Negate], const N in [1, two: 1 + 1], launch(
+    workgroup = [32, N, 1],
+    max_workgroup = 64 * N,
+    grid = [rows, (count + 1).div_ceil(N)],
+    lds_bytes = 4 * N * 32,
+))]
+pub unsafe fn operation<O: Operation, const N: usize>(
+    rows: u32,
+    count: usize,
+    #[len(rows * 2)] x: *mut f32,
+) {
+    let _ = (rows, count, x, O::apply(1.0));
+}
+
+#[amdgpu_kernel]
+pub fn plain(lds: u32) {
+    let _ = lds;
+}
+
+#[amdgpu_kernel(launch(lds_bytes = 8 * lds.max(4)))]
+pub fn sized(lds: u32) {
+    let _ = lds;
+}
+
+fn main() {
+    plain(1);
+    sized(1);
+}

@@ -67,7 +67,9 @@ pub(crate) fn launch(memory: &Memory, kernel: &Kernel, launch: &Launch<'_>) -> R
     let preloaded = (0..preloads)
         .map(|n| {
             let at = (usize::from(descriptor.preload >> 7) + n) * 4;
-            arguments.get(at..at + 4).map_or(0, |bytes| u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
+            arguments
+                .get(at..at + 4)
+                .map_or(0, |bytes| u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
         })
         .collect();
     // With preloaded arguments the first 256 bytes load them, for firmware that cannot preload.
@@ -104,7 +106,10 @@ fn check_geometry(info: &KernelInfo, gfx: Gfx, launch: &Launch<'_>) -> Result<(u
     let work_items: u64 = block.iter().map(|&n| u64::from(n)).product();
     if grid.contains(&0)
         || block.contains(&0)
-        || grid.iter().zip(&block).any(|(&grid, &block)| u64::from(grid) * u64::from(block) > u64::from(u32::MAX))
+        || grid
+            .iter()
+            .zip(&block)
+            .any(|(&grid, &block)| u64::from(grid) * u64::from(block) > u64::from(u32::MAX))
         || grid.iter().try_fold(1u64, |product, &n| product.checked_mul(u64::from(n))).is_none()
     {
         return Err(Fault::Geometry { grid, block });
@@ -149,7 +154,12 @@ fn arguments(info: &KernelInfo, launch: &Launch<'_>) -> Vec<u8> {
 }
 
 /// The AQL packet (`hsa_kernel_dispatch_packet_t`).
-fn packet_bytes(info: &KernelInfo, launch: &Launch<'_>, lds: u32, kernarg: u64) -> [u8; PACKET_SIZE as usize] {
+fn packet_bytes(
+    info: &KernelInfo,
+    launch: &Launch<'_>,
+    lds: u32,
+    kernarg: u64,
+) -> [u8; PACKET_SIZE as usize] {
     let mut bytes = [0; PACKET_SIZE as usize];
     let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
     // Type 2 is a kernel dispatch.
@@ -286,7 +296,8 @@ impl Dispatch<'_> {
         wave.work_items = lanes;
         let exec = u64::MAX >> (64 - lanes);
         wave.set_scalar64(Dst::Sgpr(slot::EXEC), exec);
-        for (base, aperture) in [(slot::SHARED_BASE, SHARED_APERTURE), (slot::PRIVATE_BASE, PRIVATE_APERTURE)] {
+        for (base, aperture) in [(slot::SHARED_BASE, SHARED_APERTURE), (slot::PRIVATE_BASE, PRIVATE_APERTURE)]
+        {
             wave.set_scalar64(Dst::Sgpr(base), u64::from(aperture) << 32);
             wave.set_scalar64(Dst::Sgpr(base + 2), u64::from(aperture) << 32 | 0xffff_ffff);
         }
@@ -327,7 +338,9 @@ impl Dispatch<'_> {
             let [low, high] = pair(wave.scratch_base);
             push(wave, &[low, high & 0xffff | 1 << 31, u32::MAX, 1 << 23]);
         }
-        for (bit, value) in [(1, self.packet), (2, self.queue), (3, self.kernarg), (4, 0), (5, wave.scratch_base)] {
+        for (bit, value) in
+            [(1, self.packet), (2, self.queue), (3, self.kernarg), (4, 0), (5, wave.scratch_base)]
+        {
             if has(bit) {
                 push(wave, &pair(value));
             }
@@ -367,7 +380,8 @@ impl Dispatch<'_> {
 
     fn set_work_item_ids(&self, wave: &mut Wave, first: u32, lanes: u32) {
         let [size_x, size_y, _] = self.launch.block;
-        let packed = matches!(self.gfx.generation(), Generation::Gfx11 | Generation::Gfx12 | Generation::Cdna);
+        let packed =
+            matches!(self.gfx.generation(), Generation::Gfx11 | Generation::Gfx12 | Generation::Cdna);
         let axes = self.info.descriptor.rsrc2 >> 11 & 3;
         for lane in 0..lanes {
             let id = first + lane;
@@ -425,7 +439,8 @@ impl<'a> Worker<'a> {
     /// Runs one workgroup: its waves take turns, each up to a barrier, its end or the end of its turn.
     fn run(&mut self, workgroup: [u32; 3], position: u64) -> Result<(), (Box<Fault>, Site)> {
         let options = &self.dispatch.launch.options;
-        let mut order = options.shuffle.map(|seed| Random(seed ^ position.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
+        let mut order =
+            options.shuffle.map(|seed| Random(seed ^ position.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
         self.scratch.fill(0);
         self.env.begin_workgroup(self.waves.len() as u32);
         let scratch_base = self.scratch.as_mut_ptr().expose_provenance() as u64;

@@ -219,7 +219,8 @@ impl Machine {
         }
         self.memory.write(base, &image)?;
         let kernels = object.kernels().iter().map(|kernel| kernel.descriptor.entry);
-        let functions = object.symbols().filter(|(_, symbol)| !symbol.is_data).map(|(_, symbol)| symbol.address);
+        let functions =
+            object.symbols().filter(|(_, symbol)| !symbol.is_data).map(|(_, symbol)| symbol.address);
         let entries: Vec<u64> = kernels.chain(functions).collect();
         let code = Code::prepare(self.gfx, &image, object.text_ranges(), &entries);
         let module = Module { object: object.clone(), base, code, memory: self.memory.clone() };

@@ -114,7 +114,9 @@ impl FromStr for Argument {
             return Ok(Argument::Null);
         }
         let Some((kind, value)) = text.split_once(':') else {
-            return Err("expected `null` or KIND:VALUE, for example u64:1000, in:FILE or out:4000:FILE".into());
+            return Err(
+                "expected `null` or KIND:VALUE, for example u64:1000, in:FILE or out:4000:FILE".into()
+            );
         };
         macro_rules! number {
             ($ty:ty) => {

@@ -44,7 +44,9 @@ pub(crate) fn parse(name: &str) -> Option<(Operation, bool)> {
     use Operation::*;
     let (base, wide) = if let Some(base) = name.strip_suffix("_x2") {
         (base, true)
-    } else if let Some((base, _)) = name.rsplit_once('_').filter(|(_, ty)| ["u64", "i64", "b64", "f64"].contains(ty)) {
+    } else if let Some((base, _)) =
+        name.rsplit_once('_').filter(|(_, ty)| ["u64", "i64", "b64", "f64"].contains(ty))
+    {
         (base, true)
     } else {
         (name, false)
@@ -106,12 +108,24 @@ impl Operation {
         use Operation::*;
         match self {
             Swap => data,
-            CmpSwap => if old == compare { data } else { old },
+            CmpSwap => {
+                if old == compare {
+                    data
+                } else {
+                    old
+                }
+            }
             Add => old.wrapping_add(data),
             Sub => old.wrapping_sub(data),
             RSub => data.wrapping_sub(old),
             SubClamp => old.saturating_sub(data),
-            CondSub => if old >= data { old - data } else { old },
+            CondSub => {
+                if old >= data {
+                    old - data
+                } else {
+                    old
+                }
+            }
             MinI => (old as i32).min(data as i32) as u32,
             MinU => old.min(data),
             MaxI => (old as i32).max(data as i32) as u32,
@@ -120,14 +134,32 @@ impl Operation {
             Or => old | data,
             Xor => old ^ data,
             MaskOr => old & !data | compare,
-            Inc => if old >= data { 0 } else { old + 1 },
-            Dec => if old == 0 || old > data { data } else { old - 1 },
+            Inc => {
+                if old >= data {
+                    0
+                } else {
+                    old + 1
+                }
+            }
+            Dec => {
+                if old == 0 || old > data {
+                    data
+                } else {
+                    old - 1
+                }
+            }
             AddF => (f32::from_bits(old) + f32::from_bits(data)).to_bits(),
             MinF => min_f32(f32::from_bits(old), f32::from_bits(data)).to_bits(),
             MaxF => (-min_f32(-f32::from_bits(old), -f32::from_bits(data))).to_bits(),
             PkAddF16 => halves(old, data, valu::add_f16),
             PkAddBf16 => halves(old, data, valu::add_bf16),
-            Wrap => if old >= data { old - data } else { old.wrapping_add(compare) },
+            Wrap => {
+                if old >= data {
+                    old - data
+                } else {
+                    old.wrapping_add(compare)
+                }
+            }
         }
     }
 
@@ -137,12 +169,24 @@ impl Operation {
         use Operation::*;
         match self {
             Swap => data,
-            CmpSwap => if old == compare { data } else { old },
+            CmpSwap => {
+                if old == compare {
+                    data
+                } else {
+                    old
+                }
+            }
             Add => old.wrapping_add(data),
             Sub => old.wrapping_sub(data),
             RSub => data.wrapping_sub(old),
             SubClamp => old.saturating_sub(data),
-            CondSub => if old >= data { old - data } else { old },
+            CondSub => {
+                if old >= data {
+                    old - data
+                } else {
+                    old
+                }
+            }
             MinI => (old as i64).min(data as i64) as u64,
             MinU => old.min(data),
             MaxI => (old as i64).max(data as i64) as u64,
@@ -151,8 +195,20 @@ impl Operation {
             Or => old | data,
             Xor => old ^ data,
             MaskOr => old & !data | compare,
-            Inc => if old >= data { 0 } else { old + 1 },
-            Dec => if old == 0 || old > data { data } else { old - 1 },
+            Inc => {
+                if old >= data {
+                    0
+                } else {
+                    old + 1
+                }
+            }
+            Dec => {
+                if old == 0 || old > data {
+                    data
+                } else {
+                    old - 1
+                }
+            }
             AddF => (f64::from_bits(old) + f64::from_bits(data)).to_bits(),
             MinF => min_f64(f64::from_bits(old), f64::from_bits(data)).to_bits(),
             MaxF => (-min_f64(-f64::from_bits(old), -f64::from_bits(data))).to_bits(),

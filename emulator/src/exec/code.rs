@@ -155,12 +155,9 @@ fn lookup(gfx: Gfx, inst: &Inst, indexed: bool) -> Op {
         Format::Ds => ds::lookup(gfx, inst),
         Format::Flat | Format::Global | Format::Scratch => flat::lookup(gfx, inst),
         Format::Mubuf => mubuf::lookup(gfx, inst),
-        Format::Vop1
-        | Format::Vop2
-        | Format::Vopc
-        | Format::Vop3
-        | Format::Vop3p
-        | Format::Vopd => valu::lookup(gfx, inst),
+        Format::Vop1 | Format::Vop2 | Format::Vopc | Format::Vop3 | Format::Vop3p | Format::Vopd => {
+            valu::lookup(gfx, inst)
+        }
         _ => None,
     };
     let Some(mut op) = op else { return bare::<Unsupported>(Unit::Control) };

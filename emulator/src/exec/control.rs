@@ -46,7 +46,9 @@ pub(crate) fn lookup(_gfx: Gfx, inst: &Inst) -> Option<Op> {
         "s_cbranch_execz" => Op::new::<Branch<EXECZ>>(Unit::Branch, inst),
         "s_cbranch_execnz" => Op::new::<Branch<EXECNZ>>(Unit::Branch, inst),
         // There is no debugger, so its conditions are false.
-        "s_cbranch_cdbgsys" | "s_cbranch_cdbguser" | "s_cbranch_cdbgsys_or_user"
+        "s_cbranch_cdbgsys"
+        | "s_cbranch_cdbguser"
+        | "s_cbranch_cdbgsys_or_user"
         | "s_cbranch_cdbgsys_and_user" => nothing(),
         "s_call_b64" => plain::<Call>(Unit::Branch, inst),
         "s_setpc_b64" => Op::with_operands::<SetPc>(Unit::Branch, inst, Kind::B64),
@@ -65,14 +67,43 @@ pub(crate) fn lookup(_gfx: Gfx, inst: &Inst) -> Option<Op> {
         "s_set_gpr_idx_mode" => with(Op::new::<GprIndexMode>(Unit::Control, inst), u64::from(simm & 0xf)),
         "s_sendmsg_rtn_b32" => message(inst, plain::<MessageReturn<false>>(Unit::Control, inst)),
         "s_sendmsg_rtn_b64" => message(inst, plain::<MessageReturn<true>>(Unit::Control, inst)),
-        "s_nop" | "s_waitcnt" | "s_waitcnt_vscnt" | "s_waitcnt_vmcnt" | "s_waitcnt_expcnt"
-        | "s_waitcnt_lgkmcnt" | "s_waitcnt_depctr" | "s_wait_alu" | "s_wait_idle" | "s_wait_event"
-        | "s_wait_loadcnt" | "s_wait_storecnt" | "s_wait_samplecnt" | "s_wait_bvhcnt"
-        | "s_wait_expcnt" | "s_wait_dscnt" | "s_wait_kmcnt" | "s_wait_loadcnt_dscnt"
-        | "s_wait_storecnt_dscnt" | "s_delay_alu" | "s_clause" | "s_inst_prefetch" | "s_set_inst_prefetch_distance"
-        | "s_setprio" | "s_setprio_inc_wg" | "s_sethalt" | "s_setkill" | "s_wakeup" | "s_code_end" | "s_incperflevel"
-        | "s_decperflevel" | "s_icache_inv" | "s_ttracedata" | "s_ttracedata_imm" | "s_sendmsg"
-        | "s_version" | "s_singleuse_vdst" => nothing(),
+        "s_nop"
+        | "s_waitcnt"
+        | "s_waitcnt_vscnt"
+        | "s_waitcnt_vmcnt"
+        | "s_waitcnt_expcnt"
+        | "s_waitcnt_lgkmcnt"
+        | "s_waitcnt_depctr"
+        | "s_wait_alu"
+        | "s_wait_idle"
+        | "s_wait_event"
+        | "s_wait_loadcnt"
+        | "s_wait_storecnt"
+        | "s_wait_samplecnt"
+        | "s_wait_bvhcnt"
+        | "s_wait_expcnt"
+        | "s_wait_dscnt"
+        | "s_wait_kmcnt"
+        | "s_wait_loadcnt_dscnt"
+        | "s_wait_storecnt_dscnt"
+        | "s_delay_alu"
+        | "s_clause"
+        | "s_inst_prefetch"
+        | "s_set_inst_prefetch_distance"
+        | "s_setprio"
+        | "s_setprio_inc_wg"
+        | "s_sethalt"
+        | "s_setkill"
+        | "s_wakeup"
+        | "s_code_end"
+        | "s_incperflevel"
+        | "s_decperflevel"
+        | "s_icache_inv"
+        | "s_ttracedata"
+        | "s_ttracedata_imm"
+        | "s_sendmsg"
+        | "s_version"
+        | "s_singleuse_vdst" => nothing(),
         // The trap handler of a debugger would be told; the wave goes on.
         "s_sendmsghalt" => nothing(),
         _ => return None,

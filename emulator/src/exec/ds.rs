@@ -1,11 +1,11 @@
 //! LDS: loads, stores, atomics, and the instructions that move data between lanes through LDS's crossbar.
 
+use super::Env;
 use super::atomic::{self, Operation};
 use super::isa::Exec;
 use super::lanes::{self, Addresses, Load, Store, lanes_of};
 use super::op::{Dst, Flow, Kind, Op, Src, Unit};
 use super::wave::{LANES, Row, Wave};
-use super::Env;
 use crate::fault::{Access, Fault, Space};
 use crate::gfx::{Generation, Gfx};
 use crate::inst::Inst;
@@ -223,11 +223,8 @@ impl<L: Load<N>, const N: usize, const ADD_TID: bool> Exec for LoadFrom<L, N, AD
             if mask == 0 {
                 continue;
             }
-            let mut addresses = if ADD_TID {
-                add_tid(w, op, half)
-            } else {
-                offsets(w, op, half, op.imm as u32)
-            };
+            let mut addresses =
+                if ADD_TID { add_tid(w, op, half) } else { offsets(w, op, half, op.imm as u32) };
             if let Some(flow) = resolve(env, Access::Read, (half, mask), &mut addresses, L::BYTES) {
                 return flow;
             }
@@ -466,11 +463,8 @@ fn swizzled_lane(pattern: u32, lane: usize) -> usize {
     } else if pattern >= 0xc000 {
         // Rotate mode: bit 10 the direction, bits 9:5 the distance, bits 4:0 the lane bits that stay.
         let (right, distance, stays) = (pattern >> 10 & 1 != 0, pattern >> 5 & 0x1f, pattern & 0x1f);
-        let rotated = if right {
-            lane_in_group.wrapping_sub(distance)
-        } else {
-            lane_in_group.wrapping_add(distance)
-        };
+        let rotated =
+            if right { lane_in_group.wrapping_sub(distance) } else { lane_in_group.wrapping_add(distance) };
         lane_in_group & stays | rotated & 0x1f & !stays
     } else if pattern & 0x8000 != 0 {
         // Quad permute.

@@ -1,11 +1,11 @@
 //! FLAT, GLOBAL and SCRATCH.
 
+use super::Env;
 use super::atomic;
 use super::isa::Exec;
 use super::lanes::{self, Addresses, AtomicOperands, Load, Store, lanes_of};
 use super::op::{Dst, Flow, Kind, Op, Src, Unit};
 use super::wave::{LANES, Row, Wave, slot};
-use super::Env;
 use crate::fault::{Access, Fault, Space};
 use crate::gfx::Gfx;
 use crate::inst::{Format, Inst, Operand, SpecialReg};

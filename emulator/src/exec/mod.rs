@@ -68,7 +68,13 @@ pub(crate) struct Env<'m> {
 
 impl<'m> Env<'m> {
     /// An environment for workgroups with `lds` bytes of LDS.
-    pub fn new(code: &'m Code, base: u64, memory: &'m memory::Memory, lds: u32, perturb: Option<u64>) -> Self {
+    pub fn new(
+        code: &'m Code,
+        base: u64,
+        memory: &'m memory::Memory,
+        lds: u32,
+        perturb: Option<u64>,
+    ) -> Self {
         Env {
             code,
             gfx: code.gfx,

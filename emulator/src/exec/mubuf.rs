@@ -137,7 +137,16 @@ impl Descriptor {
             }
         };
         let records = u64::from(w2);
-        Descriptor { base, stride, records, swizzle, add_tid, element, lanes: index_stride, structured: stride != 0 }
+        Descriptor {
+            base,
+            stride,
+            records,
+            swizzle,
+            add_tid,
+            element,
+            lanes: index_stride,
+            structured: stride != 0,
+        }
     }
 }
 
@@ -176,7 +185,8 @@ fn resolve(
     for lane in 0..LANES {
         let index = if idxen { u64::from(first.0[lane]) } else { 0 }
             + if descriptor.add_tid { (half * LANES + lane) as u64 } else { 0 };
-        let offset = constant + if offen { u64::from(if idxen { second.0[lane] } else { first.0[lane] }) } else { 0 };
+        let offset =
+            constant + if offen { u64::from(if idxen { second.0[lane] } else { first.0[lane] }) } else { 0 };
         let fits = if descriptor.structured && idxen {
             index < descriptor.records
         } else {

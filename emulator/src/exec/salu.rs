@@ -37,13 +37,27 @@ macro_rules! table {
 }
 
 macro_rules! kind {
-    (u32) => { Kind::B32 };
-    (i32) => { Kind::B32 };
-    (u64) => { Kind::B64 };
-    (i64) => { Kind::I64 };
-    (u64to32) => { Kind::B64 };
-    (i64to32) => { Kind::I64 };
-    (u32to64) => { Kind::B32 };
+    (u32) => {
+        Kind::B32
+    };
+    (i32) => {
+        Kind::B32
+    };
+    (u64) => {
+        Kind::B64
+    };
+    (i64) => {
+        Kind::I64
+    };
+    (u64to32) => {
+        Kind::B64
+    };
+    (i64to32) => {
+        Kind::I64
+    };
+    (u32to64) => {
+        Kind::B32
+    };
 }
 
 macro_rules! sources {
@@ -77,7 +91,9 @@ macro_rules! sources {
 }
 
 macro_rules! result {
-    ($shape:ident, cmp, $w:ident, $op:ident, $value:ident) => { $w.set_scc($value); };
+    ($shape:ident, cmp, $w:ident, $op:ident, $value:ident) => {
+        $w.set_scc($value);
+    };
     ($shape:ident, scc, $w:ident, $op:ident, $value:ident) => {
         store!($shape, $w, $op, $value.0);
         $w.set_scc($value.1);
@@ -86,14 +102,24 @@ macro_rules! result {
         store!($shape, $w, $op, $value);
         $w.set_scc($value != 0);
     };
-    ($shape:ident, keep, $w:ident, $op:ident, $value:ident) => { store!($shape, $w, $op, $value); };
+    ($shape:ident, keep, $w:ident, $op:ident, $value:ident) => {
+        store!($shape, $w, $op, $value);
+    };
 }
 
 macro_rules! store {
-    (u64, $w:ident, $op:ident, $value:expr) => { $w.set_scalar64($op.dst[0], $value) };
-    (i64, $w:ident, $op:ident, $value:expr) => { $w.set_scalar64($op.dst[0], $value as u64) };
-    (u32to64, $w:ident, $op:ident, $value:expr) => { $w.set_scalar64($op.dst[0], $value) };
-    ($shape:ident, $w:ident, $op:ident, $value:expr) => { $w.set_scalar($op.dst[0], $value as u32) };
+    (u64, $w:ident, $op:ident, $value:expr) => {
+        $w.set_scalar64($op.dst[0], $value)
+    };
+    (i64, $w:ident, $op:ident, $value:expr) => {
+        $w.set_scalar64($op.dst[0], $value as u64)
+    };
+    (u32to64, $w:ident, $op:ident, $value:expr) => {
+        $w.set_scalar64($op.dst[0], $value)
+    };
+    ($shape:ident, $w:ident, $op:ident, $value:expr) => {
+        $w.set_scalar($op.dst[0], $value as u32)
+    };
 }
 
 /// The scalar instruction `inst`, prepared.

@@ -36,8 +36,11 @@ pub(crate) fn lookup(_gfx: Gfx, inst: &Inst) -> Option<Op> {
             op
         }
         // There are no caches, so there is nothing to fetch ahead, to drop or to write back.
-        name if name.contains("_inv") || name.contains("_wb") || name.starts_with("s_prefetch")
-            || name.starts_with("s_atc_probe") || name.starts_with("s_buffer_prefetch")
+        name if name.contains("_inv")
+            || name.contains("_wb")
+            || name.starts_with("s_prefetch")
+            || name.starts_with("s_atc_probe")
+            || name.starts_with("s_buffer_prefetch")
             || name.starts_with("s_dcache_discard") =>
         {
             Op::new::<Nothing>(Unit::Smem, inst)

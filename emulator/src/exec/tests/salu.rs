@@ -58,7 +58,10 @@ fn renamed_instructions_of_gfx12_do_the_same() {
     assert_eq!(binary(Gfx1201, "s_sub_co_ci_u32 s2, s0, s1 ; 82820100", 5, 4, true), (0, false));
     assert_eq!(binary(Gfx1201, "s_and_not1_b32 s2, s0, s1 ; 91020100", 0xff, 0x0f, false), (0xf0, true));
     assert_eq!(binary64(Gfx1201, "s_add_nc_u64 s[4:5], s[0:1], s[2:3] ; a9840200", u64::MAX, 2), (1, false));
-    assert_eq!(binary64(Gfx1201, "s_mul_u64 s[4:5], s[0:1], s[2:3] ; aa840200", 1 << 40, 1 << 20), (1 << 60, false));
+    assert_eq!(
+        binary64(Gfx1201, "s_mul_u64 s[4:5], s[0:1], s[2:3] ; aa840200", 1 << 40, 1 << 20),
+        (1 << 60, false)
+    );
 }
 
 #[test]
@@ -108,7 +111,10 @@ fn shifts_use_the_low_bits_of_their_distance() {
 fn products_keep_the_wanted_half() {
     // asm Gfx1100
     assert_eq!(binary(Gfx1100, "s_mul_i32 s2, s0, s1 ; 96020100", u32::MAX, 3, true), (u32::MAX - 2, true));
-    assert_eq!(binary(Gfx1100, "s_mul_hi_u32 s2, s0, s1 ; 96820100", u32::MAX, u32::MAX, true), (u32::MAX - 1, true));
+    assert_eq!(
+        binary(Gfx1100, "s_mul_hi_u32 s2, s0, s1 ; 96820100", u32::MAX, u32::MAX, true),
+        (u32::MAX - 1, true)
+    );
     assert_eq!(binary(Gfx1100, "s_mul_hi_i32 s2, s0, s1 ; 97020100", u32::MAX, 1, false), (u32::MAX, false));
 }
 
@@ -136,9 +142,15 @@ fn bits_are_counted_spread_and_gathered() {
     assert_eq!(binary(Gfx1100, "s_wqm_b32 s2, s0 ; be821c00", 0x0100_0020, 0, false), (0x0f00_00f0, true));
     assert_eq!(binary(Gfx1100, "s_quadmask_b32 s2, s0 ; be821a00", 0x0100_0020, 0, false), (0x42, true));
     assert_eq!(binary(Gfx1100, "s_brev_b32 s2, s0 ; be820400", 1, 0, false).0, 0x8000_0000);
-    assert_eq!(binary64(Gfx1100, "s_bitreplicate_b64_b32 s[4:5], s0 ; be841400", 0x8000_0005, 0).0, 0xc000_0000_0000_0033);
+    assert_eq!(
+        binary64(Gfx1100, "s_bitreplicate_b64_b32 s[4:5], s0 ; be841400", 0x8000_0005, 0).0,
+        0xc000_0000_0000_0033
+    );
     assert_eq!(binary(Gfx1100, "s_sext_i32_i8 s2, s0 ; be820e00", 0x1280, 0, false).0, 0xffff_ff80);
-    assert_eq!(binary(Gfx1100, "s_pack_hl_b32_b16 s2, s0, s1 ; 9a820100", 0x1234_5678, 0x9abc_def0, false).0, 0xdef0_1234);
+    assert_eq!(
+        binary(Gfx1100, "s_pack_hl_b32_b16 s2, s0, s1 ; 9a820100", 0x1234_5678, 0x9abc_def0, false).0,
+        0xdef0_1234
+    );
 }
 
 #[test]
@@ -202,7 +214,7 @@ fn mode_is_read_and_written_by_fields() {
     // asm Gfx1100
     let program = "
         s_getreg_b32 s2, hwreg(HW_REG_MODE, 4, 4) ; b8821901
-        s_setreg_imm32_b32 hwreg(HW_REG_MODE, 0, 4), 21 ; b9801801 00000015
+        s_setreg_imm32_b32 hwreg(HW_REG_MODE, 0, 4), 0x105 ; b9801801 00000105
         s_denorm_mode 0 ; bf920000
         s_getreg_b32 s3, hwreg(HW_REG_MODE) ; b883f801
     ";

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Read;
 
 use amdgpu_emulator::Gfx;
-use amdgpu_emulator::decode::{decode, print};
+use amdgpu_emulator::decode::{decode, decode_wave, print};
 
 /// What decodes by name only: no compute kernel contains it.
 fn graphics(text: &str) -> Option<&'static str> {
@@ -22,8 +22,8 @@ fn graphics(text: &str) -> Option<&'static str> {
     KINDS.iter().find(|(prefix, _)| text.starts_with(prefix)).map(|&(_, kind)| kind)
 }
 
-fn vectors(gfx: Gfx) -> String {
-    let path = format!("{}/tests/data/decode/{gfx}.tsv.gz", env!("CARGO_MANIFEST_DIR"));
+fn vectors(name: &str) -> String {
+    let path = format!("{}/tests/data/decode/{name}.tsv.gz", env!("CARGO_MANIFEST_DIR"));
     let file = std::fs::File::open(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
     let mut text = String::new();
     flate2::read::GzDecoder::new(file).read_to_string(&mut text).expect("gzip");
@@ -40,7 +40,7 @@ fn every_compute_instruction_has_llvms_text() {
     for gfx in Gfx::ALL {
         let (mut equal, mut total) = (0, 0);
         let mut left_out: BTreeMap<&str, usize> = BTreeMap::new();
-        for line in vectors(gfx).lines() {
+        for line in vectors(gfx.name()).lines() {
             let (hex, want) = line.split_once('\t').expect("two columns");
             if let Some(kind) = graphics(want) {
                 *left_out.entry(kind).or_default() += 1;
@@ -71,7 +71,7 @@ fn every_compute_instruction_has_llvms_text() {
 fn graphics_instructions_have_their_name_and_size() {
     let mut failures = Vec::new();
     for gfx in Gfx::ALL {
-        for line in vectors(gfx).lines() {
+        for line in vectors(gfx.name()).lines() {
             let (hex, want) = line.split_once('\t').expect("two columns");
             if !graphics(want).is_some_and(|kind| kind != "illegal") {
                 continue;
@@ -89,5 +89,23 @@ fn graphics_instructions_have_their_name_and_size() {
         }
     }
     println!("{} failures", failures.len());
+    assert!(failures.is_empty(), "{}", failures[..failures.len().min(50)].join("\n"));
+}
+
+#[test]
+fn lane_masks_are_register_pairs_in_wave64() {
+    let mut failures = Vec::new();
+    for gfx in Gfx::ALL.into_iter().filter(|gfx| gfx.wave_size() == 32) {
+        for line in vectors(&format!("{gfx}-wave64")).lines() {
+            let (hex, want) = line.split_once('\t').expect("two columns");
+            let got = match decode_wave(gfx, 64, &bytes(hex)) {
+                Ok(inst) => print(gfx, &inst, None).to_string(),
+                Err(error) => error.to_string(),
+            };
+            if got != want {
+                failures.push(format!("{gfx} {hex}\n  LLVM {want}\n  ours {got}"));
+            }
+        }
+    }
     assert!(failures.is_empty(), "{}", failures[..failures.len().min(50)].join("\n"));
 }

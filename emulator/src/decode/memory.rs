@@ -141,7 +141,10 @@ impl Reader {
 
     fn flat_operands(&self, mut inst: Inst, row: &Row, fields: &FlatFields, returns: bool) -> Result<Inst> {
         let scratch = inst.format == Format::Scratch;
+        // A transposed matrix is spread over the lanes as WMMA wants it.
+        let spread = self.mask_dwords == 2 && row.name.starts_with("global_load_tr_");
         for &(field, ty) in &row.fields {
+            let ty = if spread && field == Field::Vdst { halved(ty) } else { ty };
             match field {
                 Field::Vdst if inst.mods.lds => {}
                 Field::Vdst => {
@@ -298,6 +301,15 @@ impl Reader {
             }
         }
         Ok(inst)
+    }
+}
+
+/// A type of half the registers.
+pub(super) fn halved(ty: OperandType) -> OperandType {
+    match ty.dwords() {
+        0..=2 => OperandType::B32,
+        4 => OperandType::B64,
+        dwords => OperandType::Tuple(dwords / 2),
     }
 }
 

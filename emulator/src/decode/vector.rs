@@ -1,5 +1,6 @@
 //! VOP1, VOP2, VOPC, VOP3, VOP3P and MAI, with DPP and SDWA.
 
+use super::memory::halved;
 use super::table::{Field, Row};
 use super::{Reader, Result, push_dst};
 use crate::gfx::Generation;
@@ -246,7 +247,10 @@ impl Reader {
         let true16 = self.true16() && inst.format == Format::Vop3;
         let vdst = self.bits(0, 0, 8);
         let mask = self.mask();
+        let spread =
+            mask.dwords() == 2 && (row.name.starts_with("v_wmma") || row.name.starts_with("v_swmmac"));
         for &(field, ty) in &row.fields {
+            let ty = if spread { self.matrix_in_wave64(field, ty) } else { ty };
             let (code, source) = match field {
                 Field::Src0 => (src0, 0),
                 Field::Src1 => (self.bits(1, 9, 9), 1),
@@ -290,6 +294,13 @@ impl Reader {
             inst.operands.push(operand, ty);
         }
         Ok(inst)
+    }
+
+    /// The table has the matrix operands of wave32; twice as many lanes hold them in half the registers, except
+    /// that on gfx11 each half of the wave has all of A and B.
+    fn matrix_in_wave64(&self, field: Field, ty: OperandType) -> OperandType {
+        let whole = self.generation == Generation::Gfx11 && matches!(field, Field::Src0 | Field::Src1);
+        if whole || ty.dwords() == 1 { ty } else { halved(ty) }
     }
 
     pub(super) fn vop3p(&mut self) -> Result<Inst> {

@@ -181,6 +181,7 @@ fn bare<E: Exec>(unit: Unit) -> Op {
         imm: 0,
         pair: None,
         atomic: None,
+        compute: None,
         inst: 0,
         size: 1,
         unit,

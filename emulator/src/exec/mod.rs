@@ -25,6 +25,7 @@ mod lanes;
 mod mubuf;
 pub(crate) mod op;
 mod salu;
+mod salu_float;
 mod smem;
 #[cfg(test)]
 mod tests;

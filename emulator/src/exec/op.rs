@@ -31,6 +31,9 @@ pub(crate) enum Flow {
 /// It may use CPU features that [`isa`] found at run time; only [`isa::select`] makes these.
 pub(crate) type Run = for<'w, 'e, 'm, 'o> unsafe fn(&'w mut Wave, &'e mut Env<'m>, &'o Op) -> Flow;
 
+/// Computes a scalar floating-point result from up to three sources and the destination's old value.
+pub(crate) type Compute = fn([u64; 3], u64, &super::valu::mode::Mode) -> u64;
+
 /// A source operand.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) enum Src {
@@ -114,6 +117,8 @@ pub(crate) struct Op {
     pub pair: Option<Box<Op>>,
     /// What an atomic does.
     pub atomic: Option<super::atomic::Operation>,
+    /// What a scalar floating-point instruction computes.
+    pub compute: Option<Compute>,
     /// Index of the [`Inst`] in [`Code::insts`](super::Code).
     pub inst: u32,
     /// Dwords.
@@ -132,6 +137,7 @@ impl Op {
             imm: 0,
             pair: None,
             atomic: None,
+            compute: None,
             inst: 0,
             size: inst.size / 4,
             unit,

@@ -129,6 +129,7 @@ pub(crate) fn lookup(gfx: Gfx, inst: &Inst) -> Option<Op> {
         .or_else(|| compare(inst))
         .or_else(|| constant(inst))
         .or_else(|| stateful(gfx, inst))
+        .or_else(|| super::salu_float::lookup(inst))
 }
 
 table! { binary(inst);

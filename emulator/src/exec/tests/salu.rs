@@ -260,3 +260,29 @@ fn execz_and_vccz_are_computed_when_read() {
     let out = run(Gfx1030, program, |wave, _| wave.set_scc(true));
     assert_eq!((out.s(2), out.s(3), out.s(4), out.s(5)), (1, 0, 1, 1));
 }
+
+#[test]
+fn scalar_floats_follow_ieee_and_mode() {
+    // asm Gfx1201
+    let (one, two, nan) = (1f32.to_bits(), 2f32.to_bits(), f32::NAN.to_bits());
+    assert_eq!(binary(Gfx1201, "s_add_f32 s2, s0, s1 ; a0020100", one, two, false).0, 3f32.to_bits());
+    assert_eq!(binary(Gfx1201, "s_mul_f32 s2, s0, s1 ; a2020100", two, 0x8000_0001, false).0, 0x8000_0002);
+    assert_eq!(binary(Gfx1201, "s_min_num_f32 s2, s0, s1 ; a1020100", nan, two, false).0, two);
+    assert_eq!(binary(Gfx1201, "s_max_num_f32 s2, s0, s1 ; a1820100", 0x8000_0000, 0, false).0, 0);
+    assert_eq!(binary(Gfx1201, "s_minimum_f32 s2, s0, s1 ; a7820100", nan, two, false).0, nan);
+    assert_eq!(binary(Gfx1201, "s_cvt_i32_f32 s2, s0 ; be826600", 3e9f32.to_bits(), 0, false).0, i32::MAX as u32);
+    assert_eq!(binary(Gfx1201, "s_cvt_u32_f32 s2, s0 ; be826700", (-1f32).to_bits(), 0, false).0, 0);
+    assert_eq!(binary(Gfx1201, "s_cvt_f32_u32 s2, s0 ; be826500", u32::MAX, 0, false).0, 4294967296f32.to_bits());
+    assert_eq!(binary(Gfx1201, "s_cvt_hi_f32_f16 s2, s0 ; be826a00", 0x3c00_0000, 0, false).0, one);
+    // 1 + 2^-11 + 2^-12 towards zero is 1.
+    assert_eq!(binary(Gfx1201, "s_cvt_pk_rtz_f16_f32 s2, s0, s1 ; a4020100", 0x3f80_1800, two, false).0, 0x4000_3c00);
+    assert_eq!(binary(Gfx1201, "s_rndne_f32 s2, s0 ; be826300", 2.5f32.to_bits(), 0, false).0, two);
+    assert_eq!(binary(Gfx1201, "s_floor_f32 s2, s0 ; be826100", (-0.5f32).to_bits(), 0, false).0, (-1f32).to_bits());
+    assert_eq!(binary(Gfx1201, "s_add_f16 s2, s0, s1 ; a4820100", 0xdead_3c00, 0x4000, false).0, 0x4200);
+    assert_eq!(binary(Gfx1201, "s_fmac_f32 s2, s0, s1 ; a3820100", two, two, false).0, 4f32.to_bits());
+    assert!(binary(Gfx1201, "s_cmp_lt_f32 s0, s1 ; bf410100", one, two, false).1);
+    assert!(!binary(Gfx1201, "s_cmp_lt_f32 s0, s1 ; bf410100", one, nan, true).1);
+    assert!(binary(Gfx1201, "s_cmp_nge_f32 s0, s1 ; bf490100", one, nan, false).1);
+    assert!(binary(Gfx1201, "s_cmp_eq_f32 s0, s1 ; bf420100", 0, 0x8000_0000, false).1);
+    assert!(binary(Gfx1201, "s_cmp_u_f16 s0, s1 ; bf580100", 0x7e00, 0, false).1);
+}

@@ -15,12 +15,12 @@ mod float;
 mod half;
 mod int;
 mod lane;
-// mod matrix;
-mod mode;
+mod matrix;
+pub(super) mod mode;
 mod packed;
-mod soft;
-// cfgtest
-// mod tests;
+pub(super) mod soft;
+#[cfg(test)]
+mod tests;
 mod transcendental;
 mod ty;
 mod vopd;
@@ -52,7 +52,9 @@ pub(crate) fn lookup(gfx: Gfx, inst: &Inst) -> Option<Op> {
     if inst.format == Format::Vopd {
         return vopd::lookup(gfx, inst);
     }
-    cross::lookup(gfx, inst).or_else(|| Some(prepare(gfx, inst, &tabled(gfx, inst)?)))
+    cross::lookup(gfx, inst)
+        .or_else(|| matrix::lookup(gfx, inst))
+        .or_else(|| Some(prepare(gfx, inst, &tabled(gfx, inst)?)))
 }
 
 /// An instruction's entry and what its name adds to it.

@@ -5,5 +5,13 @@
 
 #[cfg(feature = "affine")]
 pub mod affine;
+#[cfg(feature = "binary")]
+pub mod binary;
+#[cfg(feature = "cast")]
+pub mod cast;
 #[cfg(feature = "fill")]
 pub mod fill;
+#[cfg(feature = "ternary")]
+pub mod ternary;
+#[cfg(feature = "unary")]
+pub mod unary;

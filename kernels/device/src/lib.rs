@@ -6,7 +6,7 @@
 #![no_std]
 #![cfg_attr(
     any(target_arch = "amdgpu", target_arch = "nvptx64"),
-    feature(core_intrinsics, f16, link_llvm_intrinsics, abi_unadjusted),
+    feature(core_intrinsics, f16, link_llvm_intrinsics),
     allow(internal_features)
 )]
 #![cfg_attr(target_arch = "amdgpu", feature(stdarch_amdgpu))]
@@ -17,6 +17,7 @@ pub use amdgpu_macros::amdgpu_kernel;
 pub mod atomic;
 pub mod convert;
 pub mod elementwise;
+pub mod extremum;
 pub mod float;
 pub mod grid;
 pub mod layout;
@@ -28,6 +29,7 @@ mod scalar;
 mod shim;
 pub mod wave;
 pub mod workgroup;
+pub mod zip;
 
 pub use float::{bf16, f8e4m3, f16};
 pub use record::KernelArg;
@@ -37,9 +39,9 @@ pub use scalar::{Float, Scalar};
 pub mod prelude {
     pub use core::mem::size_of;
 
+    pub use crate::elementwise::{map, set};
     pub use crate::grid::global_stride;
     pub use crate::layout::Layout;
-    pub use crate::elementwise::{map, set};
     pub use crate::{Float, KernelArg, Scalar, amdgpu_kernel, bf16, f8e4m3, f16};
 }
 

@@ -1,0 +1,93 @@
+//! The larger and the smaller of two elements, by CUDA's rules: f32, f64 and f8e4m3 prefer a number to a NaN
+//! (`fmaxf`), f16 and bf16 keep the NaN (`__hmax_nan`); −0 is less than +0.
+
+use crate::{Scalar, bf16, f8e4m3, f16};
+
+/// An element type with an order.
+pub trait Extremum: Scalar {
+    /// The larger one.
+    fn maximum(self, other: Self) -> Self;
+    /// The smaller one.
+    fn minimum(self, other: Self) -> Self;
+}
+
+macro_rules! integer {
+    ($($T:ident)*) => {$(
+        impl Extremum for $T {
+            #[inline(always)]
+            fn maximum(self, other: Self) -> Self {
+                Ord::max(self, other)
+            }
+            #[inline(always)]
+            fn minimum(self, other: Self) -> Self {
+                Ord::min(self, other)
+            }
+        }
+    )*};
+}
+integer!(u8 i16 u32 i32 i64);
+
+macro_rules! float {
+    ($($T:ident through $Wide:ident: $maximum:ident $minimum:ident;)*) => {$(
+        impl Extremum for $T {
+            #[inline(always)]
+            fn maximum(self, other: Self) -> Self {
+                <$T as Scalar>::from_acc(rules::$Wide::$maximum(self.to_acc(), other.to_acc()))
+            }
+            #[inline(always)]
+            fn minimum(self, other: Self) -> Self {
+                <$T as Scalar>::from_acc(rules::$Wide::$minimum(self.to_acc(), other.to_acc()))
+            }
+        }
+    )*};
+}
+float! {
+    f32 through f32: maximum_number minimum_number;
+    f64 through f64: maximum_number minimum_number;
+    f8e4m3 through f32: maximum_number minimum_number;
+    f16 through f32: maximum minimum;
+    bf16 through f32: maximum minimum;
+}
+
+/// IEEE 754-2019's maximumNumber, minimumNumber, maximum and minimum.
+mod rules {
+    macro_rules! rules {
+        ($T:ident: $($name:ident $intrinsic:literal $zero:tt $first:tt $keeps_nan:literal;)*) => {
+            pub mod $T {$(
+                #[inline(always)]
+                pub fn $name(a: $T, b: $T) -> $T {
+                    #[cfg(any(target_arch = "amdgpu", target_arch = "nvptx64"))]
+                    {
+                        unsafe extern "C" {
+                            #[link_name = $intrinsic]
+                            fn intrinsic(a: $T, b: $T) -> $T;
+                        }
+                        // SAFETY: an arithmetic instruction without preconditions.
+                        unsafe { intrinsic(a, b) }
+                    }
+                    #[cfg(not(any(target_arch = "amdgpu", target_arch = "nvptx64")))]
+                    if a == b {
+                        // Equal numbers differ in the sign of zero at most.
+                        $T::from_bits(a.to_bits() $zero b.to_bits())
+                    } else if a.is_nan() || b.is_nan() {
+                        if a.is_nan() == $keeps_nan { a } else { b }
+                    } else if a $first b {
+                        a
+                    } else {
+                        b
+                    }
+                }
+            )*}
+        };
+    }
+    rules! { f32:
+        maximum_number "llvm.maximumnum.f32" & > false;
+        minimum_number "llvm.minimumnum.f32" | < false;
+        maximum "llvm.maximum.f32" & > true;
+        minimum "llvm.minimum.f32" | < true;
+    }
+    rules! { f64:
+        maximum_number "llvm.maximumnum.f64" & > false;
+        minimum_number "llvm.minimumnum.f64" | < false;
+    }
+}

@@ -1,0 +1,78 @@
+//! Events.
+
+use std::ffi::c_uint;
+use std::sync::Arc;
+
+use super::{give, not_null};
+use crate::emulated::Runtime;
+use crate::emulated::stream::{Event, elapsed_ms};
+use crate::error::Error;
+use crate::types::*;
+
+/// Blocking wait, no timing, for other processes, and the three of AMD's own.
+const FLAGS: c_uint = 0x7 | 0xe000_0000;
+
+/// # Safety
+/// `event` is null or valid for writing.
+unsafe fn create(runtime: &Runtime, event: *mut hipEvent_t, flags: c_uint) -> Result<(), Error> {
+    not_null("event", event)?;
+    if flags & !FLAGS != 0 {
+        return Err(Error::Argument {
+            name: "flags",
+            value: format!("{flags:#x}"),
+            expected: "there are 1 (blocking), 2 (no timing), 4 (interprocess) and AMD's three at the top",
+        });
+    }
+    let new = Event::new(runtime.current().ordinal, flags & HIP_EVENT_DISABLE_TIMING == 0);
+    // SAFETY: the caller's contract.
+    unsafe { give("event", event, runtime.handles.insert(Arc::new(new))) }
+}
+
+fn record(runtime: &Runtime, event: hipEvent_t, stream: hipStream_t) -> Result<(), Error> {
+    let event = runtime.handles.get::<Event>(event)?;
+    let stream = runtime.stream(stream)?;
+    if event.device != stream.device {
+        return Err(Error::WrongDevice { what: "event", actual: event.device, expected: stream.device });
+    }
+    event.record(stream);
+    Ok(())
+}
+
+hip_functions! {
+    /// Makes an event that can measure time.
+    fn hipEventCreate(event: *mut hipEvent_t) => |runtime| { create(runtime, event, 0) }
+
+    /// Makes an event.
+    fn hipEventCreateWithFlags(event: *mut hipEvent_t, flags: c_uint) => |runtime| { create(runtime, event, flags) }
+
+    /// Ends an event.
+    fn hipEventDestroy(event: hipEvent_t) => |runtime| {
+        runtime.handles.remove::<Event>(event)?;
+        Ok(())
+    }
+
+    /// Puts an event behind a stream's work.
+    fn hipEventRecord(event: hipEvent_t, stream: hipStream_t) => |runtime| { record(runtime, event, stream) }
+
+    /// As [`hipEventRecord`]; the flags matter to graphs alone.
+    fn hipEventRecordWithFlags(event: hipEvent_t, stream: hipStream_t, flags: c_uint) => |runtime| {
+        let _ = flags;
+        record(runtime, event, stream)
+    }
+
+    /// Waits for an event, and returns the fault of the work before it. One that was never recorded is reached.
+    fn hipEventSynchronize(event: hipEvent_t) => |runtime| {
+        runtime.handles.get::<Event>(event)?.stream().map_or(Ok(()), |stream| runtime.wait(&stream))
+    }
+
+    /// Whether an event has been reached, and whether the work before it had a fault.
+    fn hipEventQuery(event: hipEvent_t) => |runtime| {
+        runtime.handles.get::<Event>(event)?.stream().map_or(Ok(()), |stream| stream.query())
+    }
+
+    /// Milliseconds between two events.
+    fn hipEventElapsedTime(ms: *mut f32, start: hipEvent_t, stop: hipEvent_t) => |runtime| {
+        let (start, stop) = (runtime.handles.get::<Event>(start)?, runtime.handles.get::<Event>(stop)?);
+        give("ms", ms, elapsed_ms(&start, &stop)?)
+    }
+}

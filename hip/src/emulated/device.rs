@@ -1,0 +1,125 @@
+//! One emulated device.
+
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+
+use amdgpu_emulator::{Gfx, LaunchOptions, Machine, MachineOptions, MemoryError, Report};
+
+use super::facts::{Facts, facts};
+use super::handles::Handles;
+use super::pool::Pool;
+use super::stream::{Kind, Stream};
+use crate::error::Error;
+use crate::report::{Counters, LaunchRecord};
+
+/// Launch reports that are kept for a profile; a longer run keeps the latest.
+const KEPT_RECORDS: usize = 1 << 16;
+
+pub(crate) struct Device {
+    pub(crate) ordinal: usize,
+    pub(crate) gfx: Gfx,
+    pub(crate) facts: Facts,
+    pub(crate) machine: Arc<Machine>,
+    /// Held for writing by work of the default stream, for reading by work of blocking streams.
+    pub(crate) order: RwLock<()>,
+    pub(crate) default_stream: Arc<Stream>,
+    /// Default streams of single threads.
+    pub(crate) thread_streams: Mutex<Vec<Weak<Stream>>>,
+    /// Handle of the pool that the device has from the start.
+    pub(crate) default_pool: usize,
+    /// Handle of the pool that `hipMallocAsync` takes from.
+    pub(crate) pool: AtomicU64,
+    /// What `hipSetDeviceFlags` said.
+    pub(crate) flags: AtomicU64,
+    options: Mutex<LaunchOptions>,
+    launches: AtomicU64,
+    wave_instructions: AtomicU64,
+    lane_instructions: AtomicU64,
+    records: Mutex<Vec<LaunchRecord>>,
+    last_fault: Mutex<Option<String>>,
+}
+
+impl Device {
+    pub(crate) fn new(ordinal: usize, gfx: Gfx, handles: &Handles) -> Result<Device, MemoryError> {
+        let pool: *mut c_void = handles.insert(Arc::new(Pool::new(ordinal)));
+        Ok(Device {
+            ordinal,
+            gfx,
+            facts: facts(gfx),
+            machine: Arc::new(Machine::new(gfx, MachineOptions::default())?),
+            order: RwLock::default(),
+            default_stream: Arc::new(Stream::new(ordinal, Kind::Default, 0, 0)),
+            thread_streams: Mutex::default(),
+            default_pool: pool as usize,
+            pool: AtomicU64::new(pool as u64),
+            flags: AtomicU64::new(0),
+            options: Mutex::default(),
+            launches: AtomicU64::new(0),
+            wave_instructions: AtomicU64::new(0),
+            lane_instructions: AtomicU64::new(0),
+            records: Mutex::default(),
+            last_fault: Mutex::default(),
+        })
+    }
+
+    /// The HIP error for what the machine's memory said.
+    pub(crate) fn memory_error(&self, error: MemoryError) -> Error {
+        match error {
+            MemoryError::OutOfMemory { bytes, free, total } => {
+                Error::OutOfMemory { size: bytes, device: self.ordinal, free, total }
+            }
+            other => Error::Memory { device: self.ordinal, problem: other.to_string() },
+        }
+    }
+
+    pub(crate) fn options(&self) -> LaunchOptions {
+        self.options.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn set_options(&self, options: LaunchOptions) {
+        *self.options.lock().unwrap_or_else(PoisonError::into_inner) = options;
+    }
+
+    /// Counts a launch that ran to its end.
+    pub(crate) fn count(&self, report: &Report) {
+        self.launches.fetch_add(1, Ordering::Relaxed);
+        self.wave_instructions.fetch_add(report.wave_instructions, Ordering::Relaxed);
+        self.lane_instructions.fetch_add(report.lane_instructions, Ordering::Relaxed);
+    }
+
+    pub(crate) fn counters(&self) -> Counters {
+        Counters {
+            launches: self.launches.load(Ordering::Relaxed),
+            wave_instructions: self.wave_instructions.load(Ordering::Relaxed),
+            lane_instructions: self.lane_instructions.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Keeps a launch's report for the profile.
+    pub(crate) fn keep(&self, record: LaunchRecord) {
+        let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
+        if records.len() == KEPT_RECORDS {
+            records.remove(0);
+        }
+        records.push(record);
+    }
+
+    pub(crate) fn take_records(&self) -> Vec<LaunchRecord> {
+        std::mem::take(&mut *self.records.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn set_last_fault(&self, report: String) {
+        *self.last_fault.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
+    }
+
+    pub(crate) fn last_fault(&self) -> Option<String> {
+        self.last_fault.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn reset(&self) {
+        self.pool.store(self.default_pool as u64, Ordering::Relaxed);
+        self.flags.store(0, Ordering::Relaxed);
+        *self.last_fault.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}

@@ -1,0 +1,71 @@
+//! What a device of each target looks like to a program.
+//!
+//! The numbers are those of a card that has the target, and of the instruction set. They say what a program may
+//! ask for (sizes, limits); clocks are nominal, since emulated time means nothing.
+
+use amdgpu_emulator::{Generation, Gfx};
+
+/// The largest workgroup of any kernel.
+pub(crate) const MAX_WORKGROUP: u32 = 1024;
+/// The most workgroups along each axis.
+pub(crate) const MAX_GRID: [u32; 3] = [i32::MAX as u32, u16::MAX as u32, u16::MAX as u32];
+/// SIMD units of a multiprocessor: a compute unit on CDNA, a workgroup processor on RDNA.
+pub(crate) const SIMDS: u32 = 4;
+
+/// Facts of one target.
+pub(crate) struct Facts {
+    /// The card whose numbers these are.
+    pub(crate) card: &'static str,
+    pub(crate) multiprocessors: u32,
+    pub(crate) clock_khz: u32,
+    pub(crate) memory_clock_khz: u32,
+    pub(crate) memory_bus_bits: u32,
+    pub(crate) l2_bytes: u32,
+    pub(crate) integrated: bool,
+    /// Major and minor number of the target's name.
+    pub(crate) version: (u32, u32),
+    /// LDS of a multiprocessor.
+    pub(crate) lds_per_multiprocessor: u32,
+    /// Waves that one SIMD unit can hold.
+    pub(crate) waves_per_simd: u32,
+    /// Vector registers of one SIMD unit, per lane of a wave32 (wave64 on CDNA).
+    pub(crate) vgprs_per_simd: u32,
+    /// Vector registers are allocated in blocks of this many.
+    pub(crate) vgpr_granule: u32,
+    /// Workgroups of more than one wave that a multiprocessor can hold.
+    pub(crate) workgroups_per_multiprocessor: u32,
+}
+
+pub(crate) fn facts(gfx: Gfx) -> Facts {
+    let (card, multiprocessors, clock, memory_clock, bus, l2, version) = match gfx {
+        Gfx::Gfx90a => ("Instinct MI250X, one die", 110, 1700, 1600, 4096, 8 << 20, (9, 0)),
+        Gfx::Gfx942 => ("Instinct MI300X", 304, 2100, 1300, 8192, 4 << 20, (9, 4)),
+        Gfx::Gfx1011 => ("Radeon Pro V520", 18, 1600, 1000, 2048, 4 << 20, (10, 1)),
+        Gfx::Gfx1030 => ("Radeon RX 6900 XT", 40, 2250, 1000, 256, 4 << 20, (10, 3)),
+        Gfx::Gfx1100 => ("Radeon RX 7900 XTX", 48, 2500, 1249, 384, 6 << 20, (11, 0)),
+        Gfx::Gfx1151 => ("Ryzen AI Max+ 395", 20, 2900, 1000, 256, 2 << 20, (11, 5)),
+        Gfx::Gfx1201 => ("Radeon RX 9070 XT", 32, 2970, 1259, 256, 8 << 20, (12, 0)),
+    };
+    let cdna = gfx.generation() == Generation::Cdna;
+    let (waves_per_simd, vgprs_per_simd, vgpr_granule) = match gfx {
+        Gfx::Gfx90a | Gfx::Gfx942 => (8, 512, 8),
+        Gfx::Gfx1011 => (20, 1024, 8),
+        Gfx::Gfx1030 => (16, 1024, 16),
+        Gfx::Gfx1100 | Gfx::Gfx1151 | Gfx::Gfx1201 => (16, 1536, 24),
+    };
+    Facts {
+        card,
+        multiprocessors,
+        clock_khz: clock * 1000,
+        memory_clock_khz: memory_clock * 1000,
+        memory_bus_bits: bus,
+        l2_bytes: l2,
+        integrated: gfx == Gfx::Gfx1151,
+        version,
+        lds_per_multiprocessor: if cdna { 64 << 10 } else { 128 << 10 },
+        waves_per_simd,
+        vgprs_per_simd,
+        vgpr_granule,
+        workgroups_per_multiprocessor: if cdna { 16 } else { 32 },
+    }
+}

@@ -1,0 +1,224 @@
+//! Launches: the checks that come before one, and the arguments.
+
+use std::ffi::c_void;
+use std::sync::Arc;
+
+use amdgpu_emulator::{Fault, FaultReport, KernelInfo, Launch};
+
+use super::Runtime;
+use super::facts::{MAX_GRID, MAX_WORKGROUP};
+use super::module::Function;
+use super::stream::{Stream, StreamFault};
+use crate::codes::*;
+use crate::error::Error;
+use crate::report::{LaunchRecord, print_fault};
+use crate::types::*;
+
+/// Geometry of a launch.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Geometry {
+    /// Workgroups.
+    pub(crate) grid: [u32; 3],
+    /// Work-items of a workgroup.
+    pub(crate) block: [u32; 3],
+    /// Bytes of launch-sized LDS.
+    pub(crate) dynamic_lds: u32,
+}
+
+impl Geometry {
+    fn check(&self, function: &Function) -> Result<(), Error> {
+        let info = &function.info;
+        let Geometry { grid, block, dynamic_lds } = *self;
+        let kernel = || info.name.clone();
+        let configuration = |problem| Err(Error::Configuration { kernel: kernel(), problem });
+        if grid.contains(&0) || block.contains(&0) {
+            return configuration(format!(
+                "a grid of {grid:?} workgroups of {block:?} work-items has a zero"
+            ));
+        }
+        if grid.iter().zip(MAX_GRID).any(|(size, limit)| *size > limit) {
+            return configuration(format!("a grid of {grid:?} workgroups; the device takes {MAX_GRID:?}"));
+        }
+        let size = block.iter().map(|&size| u64::from(size)).fold(1, u64::saturating_mul);
+        if size > u64::from(MAX_WORKGROUP) {
+            return configuration(format!(
+                "workgroups of {block:?}, {size} work-items; the device takes {MAX_WORKGROUP}"
+            ));
+        }
+        if grid
+            .iter()
+            .zip(block)
+            .any(|(&grid, block)| u64::from(grid) * u64::from(block) > u64::from(u32::MAX))
+        {
+            return configuration(format!(
+                "a grid of {grid:?} workgroups of {block:?} work-items passes 2^32 work-items along an axis"
+            ));
+        }
+        let resources = |problem| Err(Error::Resources { kernel: kernel(), problem });
+        if size > u64::from(info.max_workgroup_size) {
+            return resources(format!(
+                "workgroups of {size} work-items; it was compiled for at most {}",
+                info.max_workgroup_size
+            ));
+        }
+        let (lds, limit) =
+            (u64::from(info.lds_size) + u64::from(dynamic_lds), function.module.object.gfx().lds_limit());
+        if lds > u64::from(limit) {
+            return resources(format!(
+                "{lds} bytes of LDS ({} of its own, {dynamic_lds} launch-sized); a workgroup has at most {limit}",
+                info.lds_size
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// The bytes of a kernel's explicit arguments, from one pointer per argument or from an `extra` list.
+///
+/// # Safety
+/// `params`, unless null, has a pointer for each argument, valid for its size; `extra`, unless null, is a list as
+/// HIP describes it, and its buffer is valid for its size.
+unsafe fn arguments(
+    info: &KernelInfo,
+    params: *mut *mut c_void,
+    extra: *mut *mut c_void,
+) -> Result<Vec<u8>, Error> {
+    let wrong = |problem: String| Error::Arguments { kernel: info.name.clone(), problem };
+    let size = info.explicit_size() as usize;
+    let mut bytes = vec![0; size];
+    match (params.is_null(), extra.is_null()) {
+        (true, true) if size == 0 => {}
+        (true, true) => return Err(wrong(format!("it has {size} bytes of arguments and none were given"))),
+        (false, false) => {
+            return Err(wrong("arguments were given twice, as kernelParams and as extra".to_owned()));
+        }
+        (false, true) => {
+            for (index, arg) in info.args.iter().filter(|arg| !arg.is_hidden()).enumerate() {
+                // SAFETY: there is a pointer for each argument.
+                let value = unsafe { *params.add(index) };
+                if value.is_null() {
+                    let name = arg.name.as_deref().unwrap_or("unnamed");
+                    return Err(wrong(format!("the pointer to argument {index} ({name}) is null")));
+                }
+                let (at, size) = (arg.offset as usize, arg.size as usize);
+                // SAFETY: the pointer is valid for the argument's size.
+                bytes[at..at + size]
+                    .copy_from_slice(unsafe { std::slice::from_raw_parts(value.cast(), size) });
+            }
+        }
+        (true, false) => {
+            // SAFETY: `extra` is such a list.
+            let buffer = unsafe { extra_buffer(extra) }.map_err(wrong)?;
+            if buffer.len() < size {
+                return Err(wrong(format!(
+                    "it has {size} bytes of arguments and {} were given",
+                    buffer.len()
+                )));
+            }
+            bytes.copy_from_slice(&buffer[..size]);
+        }
+    }
+    Ok(bytes)
+}
+
+/// # Safety
+/// As [`arguments`] says of `extra`.
+unsafe fn extra_buffer<'a>(extra: *mut *mut c_void) -> Result<&'a [u8], String> {
+    let (mut buffer, mut size) = (std::ptr::null::<u8>(), None);
+    // Each key may stand once, so a list without its end is noticed.
+    for pair in 0..3 {
+        // SAFETY: the list goes on until its end key, and every key before has a value.
+        let key = unsafe { *extra.add(pair * 2) } as usize;
+        if key == HIP_LAUNCH_PARAM_END {
+            let size = size.ok_or("the extra list has no HIP_LAUNCH_PARAM_BUFFER_SIZE")?;
+            if buffer.is_null() && size > 0 {
+                return Err("the extra list has no HIP_LAUNCH_PARAM_BUFFER_POINTER".to_owned());
+            }
+            // SAFETY: the list's buffer is valid for its size.
+            return Ok(if size == 0 { &[] } else { unsafe { std::slice::from_raw_parts(buffer, size) } });
+        }
+        // SAFETY: as above.
+        let value = unsafe { *extra.add(pair * 2 + 1) };
+        match key {
+            HIP_LAUNCH_PARAM_BUFFER_POINTER => buffer = value.cast(),
+            HIP_LAUNCH_PARAM_BUFFER_SIZE if value.is_null() => {
+                return Err("the buffer's size is a null pointer".to_owned());
+            }
+            // SAFETY: the value of this key points to the size.
+            HIP_LAUNCH_PARAM_BUFFER_SIZE => size = Some(unsafe { *value.cast::<usize>() }),
+            other => return Err(format!("the extra list has the unknown key {other}")),
+        }
+    }
+    Err("the extra list has no HIP_LAUNCH_PARAM_END".to_owned())
+}
+
+impl Runtime {
+    /// Launches a kernel in `stream`.
+    ///
+    /// # Safety
+    /// As HIP says of `params` and `extra`: one pointer per argument, or a list with a buffer.
+    pub(crate) unsafe fn launch(
+        &self,
+        function: &Arc<Function>,
+        geometry: Geometry,
+        stream: &Stream,
+        params: *mut *mut c_void,
+        extra: *mut *mut c_void,
+    ) -> Result<(), Error> {
+        geometry.check(function)?;
+        if stream.device != function.device {
+            return Err(Error::WrongDevice {
+                what: "kernel",
+                actual: function.device,
+                expected: stream.device,
+            });
+        }
+        // SAFETY: the caller's contract.
+        let kernarg = unsafe { arguments(&function.info, params, extra)? };
+        let device = &self.devices[function.device];
+        let function = function.clone();
+        stream.submit(device, move || {
+            let Geometry { grid, block, dynamic_lds } = geometry;
+            let options = device.options();
+            let profile = options.profile;
+            let launch = Launch { grid, block, dynamic_lds, kernarg: &kernarg, options };
+            match device.machine.launch(&function.kernel, &launch) {
+                Ok(report) => {
+                    device.count(&report);
+                    if profile {
+                        let kernel = function.info.name.clone();
+                        device.keep(LaunchRecord {
+                            kernel,
+                            gfx: device.gfx,
+                            grid,
+                            block,
+                            dynamic_lds,
+                            report,
+                        });
+                    }
+                    Ok(())
+                }
+                Err(fault) => {
+                    let report = fault.to_string();
+                    print_fault(&report);
+                    device.set_last_fault(report.clone());
+                    Err(StreamFault { code: fault_code(&fault), report })
+                }
+            }
+        });
+        Ok(())
+    }
+}
+
+fn fault_code(report: &FaultReport) -> hipError_t {
+    match report.fault() {
+        Fault::OutOfBounds { .. }
+        | Fault::UseAfterFree { .. }
+        | Fault::LdsOutOfBounds { .. }
+        | Fault::ScratchOutOfBounds { .. }
+        | Fault::Misaligned { .. } => hipErrorIllegalAddress,
+        Fault::Budget { .. } => hipErrorLaunchTimeOut,
+        Fault::Memory(_) => hipErrorOutOfMemory,
+        _ => hipErrorLaunchFailure,
+    }
+}

@@ -1,0 +1,142 @@
+//! HIP on emulated devices.
+//!
+//! One [`Machine`](amdgpu_emulator::Machine) per device does the work; what is here is HIP's own: handles, the
+//! current device, streams and events, which memory is whose, and the checks that come before a launch.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::ffi::c_void;
+use std::sync::{Arc, PoisonError};
+
+use amdgpu_emulator::{Gfx, MemoryError};
+
+use self::device::Device;
+use self::handles::Handles;
+use self::memory::Blocks;
+use self::registry::Registry;
+use self::stream::{Kind, Stream};
+use crate::error::Error;
+
+pub(crate) mod device;
+pub(crate) mod facts;
+pub(crate) mod handles;
+pub(crate) mod launch;
+pub(crate) mod memory;
+pub(crate) mod module;
+pub(crate) mod occupancy;
+pub(crate) mod pool;
+pub(crate) mod properties;
+pub(crate) mod registry;
+pub(crate) mod stream;
+
+/// All emulated devices and everything that belongs to them.
+pub(crate) struct Runtime {
+    pub(crate) devices: Vec<Device>,
+    pub(crate) handles: Handles,
+    pub(crate) blocks: Blocks,
+    pub(crate) registry: Registry,
+}
+
+thread_local! {
+    static CURRENT: Cell<usize> = const { Cell::new(0) };
+    /// This thread's own default stream on each device where it has used it.
+    static PER_THREAD: RefCell<HashMap<usize, Arc<Stream>>> = RefCell::default();
+}
+
+impl Runtime {
+    pub(crate) fn new(targets: &[Gfx]) -> Result<Runtime, MemoryError> {
+        let handles = Handles::new();
+        let devices = targets
+            .iter()
+            .enumerate()
+            .map(|(ordinal, gfx)| Device::new(ordinal, *gfx, &handles))
+            .collect::<Result<_, _>>()?;
+        Ok(Runtime { devices, handles, blocks: Blocks::default(), registry: Registry::default() })
+    }
+
+    pub(crate) fn targets(&self) -> Vec<Gfx> {
+        self.devices.iter().map(|device| device.gfx).collect()
+    }
+
+    /// The device with this ordinal.
+    pub(crate) fn device(&self, ordinal: i32) -> Result<&Device, Error> {
+        let count = self.devices.len();
+        usize::try_from(ordinal)
+            .ok()
+            .and_then(|at| self.devices.get(at))
+            .ok_or(Error::NoSuchDevice { ordinal, count })
+    }
+
+    /// The calling thread's device.
+    pub(crate) fn current(&self) -> &Device {
+        &self.devices[CURRENT.get()]
+    }
+
+    pub(crate) fn set_current(&self, ordinal: i32) -> Result<(), Error> {
+        CURRENT.set(self.device(ordinal)?.ordinal);
+        Ok(())
+    }
+
+    /// The stream that a handle stands for; null and 1 are the default stream, 2 is the thread's own one.
+    pub(crate) fn stream(&self, handle: *mut c_void) -> Result<Arc<Stream>, Error> {
+        match handle as usize {
+            0 | 1 => Ok(self.current().default_stream.clone()),
+            2 => {
+                let device = self.current();
+                Ok(PER_THREAD.with_borrow_mut(|streams| {
+                    let new = || {
+                        let stream = Arc::new(Stream::new(device.ordinal, Kind::Blocking, 0, 0));
+                        let mut all = device.thread_streams.lock().unwrap_or_else(PoisonError::into_inner);
+                        all.retain(|stream| stream.strong_count() > 0);
+                        all.push(Arc::downgrade(&stream));
+                        stream
+                    };
+                    streams.entry(device.ordinal).or_insert_with(new).clone()
+                }))
+            }
+            _ => self.handles.get(handle),
+        }
+    }
+
+    /// Every stream of a device, its default streams included.
+    pub(crate) fn streams(&self, device: &Device) -> Vec<Arc<Stream>> {
+        let mut streams = self.handles.all::<Stream>();
+        streams.retain(|stream| stream.device == device.ordinal);
+        let of_threads = device.thread_streams.lock().unwrap_or_else(PoisonError::into_inner);
+        streams.extend(of_threads.iter().filter_map(std::sync::Weak::upgrade));
+        streams.push(device.default_stream.clone());
+        streams
+    }
+
+    /// Waits for a stream, and for those that it keeps order with; the first fault found is the error.
+    pub(crate) fn wait(&self, stream: &Stream) -> Result<(), Error> {
+        if stream.kind != Kind::Default {
+            return stream.wait();
+        }
+        let ordered =
+            self.streams(&self.devices[stream.device]).into_iter().filter(|s| s.kind != Kind::NonBlocking);
+        ordered.map(|stream| stream.wait()).fold(Ok(()), Result::and)
+    }
+
+    /// Waits for all work of a device; the first fault found is the error, and none is kept.
+    pub(crate) fn synchronize(&self, device: &Device) -> Result<(), Error> {
+        self.streams(device).iter().map(|stream| stream.wait()).fold(Ok(()), Result::and)
+    }
+
+    /// Forgets everything that a device holds: memory, streams, events, modules, pending faults.
+    pub(crate) fn reset(&self, device: &Device) {
+        use handles::Object;
+        drop(self.synchronize(device));
+        let ordinal = device.ordinal;
+        self.handles.remove_if(|object| match object {
+            Object::Stream(stream) => stream.device == ordinal,
+            Object::Event(event) => event.device == ordinal,
+            Object::Module(module) => module.device == ordinal,
+            Object::Function(function) => function.device == ordinal,
+            Object::Pool(_) => false,
+        });
+        self.registry.unload(ordinal);
+        self.free_all(device);
+        device.reset();
+    }
+}

@@ -1,0 +1,137 @@
+//! Streams and events.
+//!
+//! A stream runs its work at the call that submits it, in the caller's thread: one of the orders that HIP allows.
+//! Work is a closure that owns what it needs, so a stream can as well hand it to a thread of its own.
+//!
+//! Order between streams is HIP's: work in the default stream waits for every stream of the device that was not
+//! created non-blocking, and they wait for it.
+//!
+//! A kernel's fault does not fail the launch, which only submits. The stream keeps it, drops the work that follows,
+//! and the next call that waits for the stream returns it. That call clears it: unlike a GPU, an emulated device
+//! is none the worse for a fault, and the tests that follow one in the same process should pass.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use super::device::Device;
+use crate::codes::hipError_t;
+use crate::error::Error;
+
+/// Priorities of streams: the lower the number, the more urgent.
+pub(crate) const LEAST_PRIORITY: i32 = 1;
+/// See [`LEAST_PRIORITY`].
+pub(crate) const GREATEST_PRIORITY: i32 = -1;
+
+/// What a kernel did wrong.
+#[derive(Debug, Clone)]
+pub(crate) struct StreamFault {
+    pub(crate) code: hipError_t,
+    pub(crate) report: String,
+}
+
+/// How a stream stands to the default stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// The default stream itself.
+    Default,
+    /// Waits for the default stream, and it for this one.
+    Blocking,
+    /// Independent of the default stream.
+    NonBlocking,
+}
+
+pub(crate) struct Stream {
+    pub(crate) device: usize,
+    pub(crate) kind: Kind,
+    pub(crate) flags: u32,
+    pub(crate) priority: i32,
+    /// Held while work runs, so that work submitted by several threads runs one after another.
+    pending: Mutex<Option<StreamFault>>,
+}
+
+impl Stream {
+    pub(crate) fn new(device: usize, kind: Kind, flags: u32, priority: i32) -> Stream {
+        Stream { device, kind, flags, priority, pending: Mutex::default() }
+    }
+
+    fn pending(&self) -> MutexGuard<'_, Option<StreamFault>> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs `work` behind everything that was submitted before; after a fault it is dropped.
+    pub(crate) fn submit(&self, device: &Device, work: impl FnOnce() -> Result<(), StreamFault>) {
+        let _order = match self.kind {
+            Kind::Default => Order::All(device.order.write().unwrap_or_else(PoisonError::into_inner)),
+            Kind::Blocking => Order::Shared(device.order.read().unwrap_or_else(PoisonError::into_inner)),
+            Kind::NonBlocking => Order::None,
+        };
+        let mut pending = self.pending();
+        if pending.is_none()
+            && let Err(fault) = work()
+        {
+            *pending = Some(fault);
+        }
+    }
+
+    /// Waits for the stream, and takes the fault of its work if there was one.
+    pub(crate) fn wait(&self) -> Result<(), Error> {
+        match self.pending().take() {
+            Some(StreamFault { code, report }) => Err(Error::Fault { code, report }),
+            None => Ok(()),
+        }
+    }
+
+    /// The fault that the next waiting call will return.
+    pub(crate) fn query(&self) -> Result<(), Error> {
+        match self.pending().clone() {
+            Some(StreamFault { code, report }) => Err(Error::Fault { code, report }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Holds the device's order lock for as long as work runs.
+#[expect(dead_code, reason = "the guards are there to be dropped")]
+enum Order<'a> {
+    All(std::sync::RwLockWriteGuard<'a, ()>),
+    Shared(std::sync::RwLockReadGuard<'a, ()>),
+    None,
+}
+
+/// A point in a stream's work.
+pub(crate) struct Event {
+    pub(crate) device: usize,
+    timed: bool,
+    recorded: Mutex<Option<(Instant, Arc<Stream>)>>,
+}
+
+impl Event {
+    pub(crate) fn new(device: usize, timed: bool) -> Event {
+        Event { device, timed, recorded: Mutex::default() }
+    }
+
+    fn recorded(&self) -> Option<(Instant, Arc<Stream>)> {
+        self.recorded.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Marks the event as reached by `stream`.
+    pub(crate) fn record(&self, stream: Arc<Stream>) {
+        *self.recorded.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), stream));
+    }
+
+    /// The stream that the event was last recorded in.
+    pub(crate) fn stream(&self) -> Option<Arc<Stream>> {
+        self.recorded().map(|(_, stream)| stream)
+    }
+
+    fn time(&self) -> Result<Instant, Error> {
+        self.recorded().filter(|_| self.timed).map(|(time, _)| time).ok_or(Error::EventWithoutTime)
+    }
+}
+
+/// Milliseconds from one event to another, negative if the second came first.
+pub(crate) fn elapsed_ms(start: &Event, stop: &Event) -> Result<f32, Error> {
+    let (start, stop) = (start.time()?, stop.time()?);
+    let ms = |duration: std::time::Duration| duration.as_secs_f64() * 1e3;
+    Ok(if stop >= start { ms(stop - start) } else { -ms(start - stop) } as f32)
+}

@@ -1,0 +1,208 @@
+//! What can go wrong in a call: one enum with the facts, its text, and the HIP code that the caller gets.
+
+use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use amdgpu_emulator::{Gfx, ObjectError};
+
+use crate::codes::*;
+use crate::select::SelectError;
+
+/// Why a call failed. C callers get [`Error::code`]; the text is kept for [`last_error`].
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "the texts say what the fields are")]
+pub enum Error {
+    #[error(transparent)]
+    Select(#[from] SelectError),
+    #[error("the argument `{0}` is null")]
+    Null(&'static str),
+    #[error("the argument `{name}` is {value}; {expected}")]
+    Argument { name: &'static str, value: String, expected: &'static str },
+    #[error("device {ordinal} does not exist; there are {count} devices, counted from 0")]
+    NoSuchDevice { ordinal: i32, count: usize },
+    #[error(
+        "{size} bytes of device memory were asked for on device {device}; {free} of {total} bytes are free"
+    )]
+    OutOfMemory { size: u64, device: usize, free: u64, total: u64 },
+    #[error("the memory of device {device}: {problem}")]
+    Memory { device: usize, problem: String },
+    #[error("{address:#x} is not the start of {expected}{detail}")]
+    NotAnAllocation { address: u64, expected: &'static str, detail: String },
+    #[error("`{name}` is {address:#x}, which is not device memory{detail}")]
+    NotDeviceMemory { name: &'static str, address: u64, detail: String },
+    #[error(
+        "`{name}`: {size} bytes from {address:#x} on pass the end of the allocation, which is {base:#x} + {allocated} bytes"
+    )]
+    OutOfBounds { name: &'static str, address: u64, size: u64, base: u64, allocated: u64 },
+    #[error("`{name}` is {pitch}, less than a row of {width} bytes")]
+    Pitch { name: &'static str, pitch: usize, width: usize },
+    #[error(
+        "copy kind {0} does not exist; 0 to 4 are host to host, host to device, device to host, device to device and default"
+    )]
+    MemcpyKind(u32),
+    #[error("{address:#x} + {size} bytes overlaps host memory that is registered already")]
+    AlreadyRegistered { address: u64, size: u64 },
+    #[error("{0:#x} is not the start of registered host memory")]
+    NotRegistered(u64),
+    #[error("{value:#x} is not {expected}; it was destroyed or never existed")]
+    Handle { value: u64, expected: &'static str },
+    #[error("the event was never recorded, or it was created without timing")]
+    EventWithoutTime,
+    #[error("the {what} belongs to device {actual}, not to device {expected}")]
+    WrongDevice { what: &'static str, actual: usize, expected: usize },
+    #[error("the code object cannot be loaded: {0}")]
+    Image(#[from] ObjectError),
+    #[error("the code object cannot be loaded: {0}")]
+    Load(String),
+    #[error("the code object is for {actual}; device {device} is {expected}")]
+    WrongTarget { actual: Gfx, expected: Gfx, device: usize },
+    #[error("no code object for device {device} ({gfx}): {problem}")]
+    NoCodeForDevice { device: usize, gfx: Gfx, problem: String },
+    #[error("`{path}` cannot be read: {problem}")]
+    File { path: String, problem: String },
+    #[error("the code object has no kernel `{name}`; it has {known}")]
+    NoKernel { name: String, known: String },
+    #[error("the code object has no variable `{0}`")]
+    NoGlobal(String),
+    #[error("{0:#x} is not a variable that this program registered")]
+    NotRegisteredSymbol(u64),
+    #[error("{0:#x} is not a kernel that this program registered")]
+    NotRegisteredKernel(u64),
+    #[error("kernel `{kernel}`: {problem}")]
+    Configuration { kernel: String, problem: String },
+    #[error("kernel `{kernel}`: {problem}")]
+    Resources { kernel: String, problem: String },
+    #[error("kernel `{kernel}`: {problem}")]
+    Arguments { kernel: String, problem: String },
+    #[error("no call configuration was pushed before the launch")]
+    NoCallConfiguration,
+    #[error("{report}")]
+    Fault { code: hipError_t, report: String },
+    #[error(
+        "peer access between device {from} and device {to} is not available: each emulated device has its own memory"
+    )]
+    NoPeerAccess { from: usize, to: usize },
+    #[error("peer access from device {from} to device {to} is not enabled")]
+    PeerAccessNotEnabled { from: usize, to: usize },
+    #[error("not available here: {0}")]
+    Unsupported(String),
+    #[error("limit {0} is not one that this device has")]
+    Limit(u32),
+    #[error("a bug in the emulated runtime: {0}")]
+    Panic(String),
+}
+
+impl Error {
+    /// A launch whose workgroups would have to wait for each other.
+    pub(crate) fn cooperative(kernel: &str) -> Error {
+        Error::Unsupported(format!(
+            "kernel `{kernel}`: emulated workgroups do not all run at the same time, so they cannot wait for each other"
+        ))
+    }
+
+    /// The HIP code for it.
+    pub fn code(&self) -> hipError_t {
+        match self {
+            Error::Select(error) => error.code(),
+            Error::Null(_)
+            | Error::Argument { .. }
+            | Error::NotAnAllocation { .. }
+            | Error::NotDeviceMemory { .. }
+            | Error::OutOfBounds { .. }
+            | Error::Memory { .. }
+            | Error::Arguments { .. } => hipErrorInvalidValue,
+            Error::NoSuchDevice { .. } => hipErrorInvalidDevice,
+            Error::OutOfMemory { .. } => hipErrorOutOfMemory,
+            Error::Pitch { .. } => hipErrorInvalidPitchValue,
+            Error::MemcpyKind(_) => hipErrorInvalidMemcpyDirection,
+            Error::AlreadyRegistered { .. } => hipErrorHostMemoryAlreadyRegistered,
+            Error::NotRegistered(_) => hipErrorHostMemoryNotRegistered,
+            Error::Handle { .. } | Error::EventWithoutTime | Error::WrongDevice { .. } => {
+                hipErrorInvalidHandle
+            }
+            Error::Image(_) | Error::Load(_) => hipErrorInvalidImage,
+            Error::WrongTarget { .. } | Error::NoCodeForDevice { .. } => hipErrorNoBinaryForGpu,
+            Error::File { .. } => hipErrorFileNotFound,
+            Error::NoKernel { .. } | Error::NoGlobal(_) => hipErrorNotFound,
+            Error::NotRegisteredSymbol(_) => hipErrorInvalidSymbol,
+            Error::NotRegisteredKernel(_) => hipErrorInvalidDeviceFunction,
+            Error::Configuration { .. } => hipErrorInvalidConfiguration,
+            Error::Resources { .. } => hipErrorLaunchOutOfResources,
+            Error::NoCallConfiguration => hipErrorMissingConfiguration,
+            Error::Fault { code, .. } => *code,
+            Error::NoPeerAccess { .. } => hipErrorPeerAccessUnsupported,
+            Error::PeerAccessNotEnabled { .. } => hipErrorPeerAccessNotEnabled,
+            Error::Unsupported(_) => hipErrorNotSupported,
+            Error::Limit(_) => hipErrorUnsupportedLimit,
+            Error::Panic(_) => hipErrorUnknown,
+        }
+    }
+}
+
+/// The last failed call of this thread: what `hipGetLastError` knows, and the text behind it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LastError {
+    /// The C function that failed.
+    pub function: &'static str,
+    /// What it returned.
+    pub code: hipError_t,
+    /// What was wrong, with the values.
+    pub text: String,
+}
+
+#[derive(Default)]
+struct ThreadState {
+    /// What `hipGetLastError` will return next; reading it resets it.
+    sticky: hipError_t,
+    /// What the last call returned.
+    command: hipError_t,
+    last: Option<LastError>,
+}
+
+thread_local! {
+    static STATE: RefCell<ThreadState> = RefCell::default();
+}
+
+/// The last failed call of this thread, with its text. Unlike `hipGetLastError` it may be read repeatedly.
+///
+/// Errors that the real library returned are not in it: it has a code for them and no text.
+pub fn last_error() -> Option<LastError> {
+    STATE.with_borrow(|state| state.last.clone())
+}
+
+/// The code of the last failed call of this thread; `reset` forgets it.
+pub(crate) fn last_code(reset: bool) -> hipError_t {
+    STATE.with_borrow_mut(|state| if reset { std::mem::take(&mut state.sticky) } else { state.sticky })
+}
+
+/// The code of this thread's last call, failed or not.
+pub(crate) fn last_command_code() -> hipError_t {
+    STATE.with_borrow(|state| state.command)
+}
+
+/// Runs the body of the C function `function`: no panic leaves it, and a failure is remembered for this thread.
+pub(crate) fn boundary(
+    function: &'static str,
+    body: impl FnOnce() -> Result<hipError_t, Error>,
+) -> hipError_t {
+    let error = match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(Ok(code)) => {
+            STATE.with_borrow_mut(|state| state.command = code);
+            return code;
+        }
+        Ok(Err(error)) => error,
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("panic");
+            Error::Panic(text.to_owned())
+        }
+    };
+    let code = error.code();
+    STATE.with_borrow_mut(|state| {
+        state.command = code;
+        state.sticky = code;
+        state.last = Some(LastError { function, code, text: error.to_string() });
+    });
+    code
+}

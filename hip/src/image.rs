@@ -1,0 +1,170 @@
+//! Code objects given by a bare pointer: how many bytes they are, from their own headers.
+
+use std::ffi::c_void;
+
+use crate::error::Error;
+
+const ELF_MAGIC: &[u8] = b"\x7fELF";
+const BUNDLE_MAGIC: &[u8] = b"__CLANG_OFFLOAD_BUNDLE__";
+const COMPRESSED_MAGIC: &[u8] = b"CCOB";
+/// No code object is larger; a header that says so is not believed.
+const MAX_BYTES: u64 = 1 << 32;
+
+/// The bytes of the code object or offload bundle at `image`.
+///
+/// # Safety
+/// `image` is null, or points to one of those, whole; or to at least 64 readable bytes of anything else.
+pub(crate) unsafe fn bytes_at<'a>(image: *const c_void) -> Result<&'a [u8], Error> {
+    let wrong = |problem: String| Error::Load(problem);
+    // Nothing is ever mapped in the first page, and the pointer of an empty slice is a small number.
+    if (image as usize) < 4096 {
+        return Err(match image.is_null() {
+            true => Error::Null("image"),
+            false => wrong(format!("{:#x} is no address of a code object", image as usize)),
+        });
+    }
+    let start = image.cast::<u8>();
+    // SAFETY: the caller's contract, for `length` bytes that the headers vouch for.
+    let prefix = |length: usize| unsafe { std::slice::from_raw_parts(start, length) };
+    let length = match prefix(4) {
+        magic if magic == ELF_MAGIC => elf_length(prefix),
+        magic if magic == &BUNDLE_MAGIC[..4] && prefix(BUNDLE_MAGIC.len()) == BUNDLE_MAGIC => {
+            bundle_length(prefix)
+        }
+        magic if magic == COMPRESSED_MAGIC => compressed_length(prefix),
+        magic => {
+            return Err(wrong(format!(
+                "it starts with {magic:02x?}; an ELF file or a Clang offload bundle is expected"
+            )));
+        }
+    };
+    match length {
+        Some(length) if length <= MAX_BYTES => Ok(prefix(length as usize)),
+        Some(length) => Err(wrong(format!("its headers claim {length} bytes"))),
+        None => Err(wrong("its headers are inconsistent".to_owned())),
+    }
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from(u16::from_le_bytes([bytes[at], bytes[at + 1]]))
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u64 {
+    u16_at(bytes, at) | u16_at(bytes, at + 2) << 16
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u32_at(bytes, at) | u32_at(bytes, at + 4) << 32
+}
+
+/// An ELF file ends where the last of its header tables, sections and segments does.
+fn elf_length<'a>(prefix: impl Fn(usize) -> &'a [u8]) -> Option<u64> {
+    const NOBITS: u64 = 8;
+    let header = prefix(64);
+    let (segments, sections) = (u64_at(header, 32), u64_at(header, 40));
+    let (segment_size, segment_count) = (u16_at(header, 54), u16_at(header, 56));
+    let (section_size, section_count) = (u16_at(header, 58), u16_at(header, 60));
+    if header[4] != 2 || (segment_count > 0 && segment_size < 56) || (section_count > 0 && section_size < 64)
+    {
+        return None;
+    }
+    let segments_end = segments.checked_add(segment_size * segment_count)?;
+    let sections_end = sections.checked_add(section_size * section_count)?;
+    let mut end = segments_end.max(sections_end).max(64);
+    if end > MAX_BYTES {
+        return Some(end);
+    }
+    let tables = prefix(end as usize);
+    for index in 0..segment_count {
+        let at = (segments + index * segment_size) as usize;
+        end = end.max(u64_at(tables, at + 8).checked_add(u64_at(tables, at + 32))?);
+    }
+    for index in 0..section_count {
+        let at = (sections + index * section_size) as usize;
+        if u32_at(tables, at + 4) != NOBITS {
+            end = end.max(u64_at(tables, at + 24).checked_add(u64_at(tables, at + 32))?);
+        }
+    }
+    Some(end)
+}
+
+/// A bundle: magic, number of entries, then offset, size and name of each.
+fn bundle_length<'a>(prefix: impl Fn(usize) -> &'a [u8]) -> Option<u64> {
+    let mut at = BUNDLE_MAGIC.len() + 8;
+    let count = u64_at(prefix(at), at - 8);
+    let mut end = at as u64;
+    for _ in 0..count {
+        let entry = prefix(at + 24);
+        let (offset, size, name) = (u64_at(entry, at), u64_at(entry, at + 8), u64_at(entry, at + 16));
+        if name > 4096 {
+            return None;
+        }
+        at += 24 + name as usize;
+        end = end.max(offset.checked_add(size)?).max(at as u64);
+        if end > MAX_BYTES {
+            break;
+        }
+    }
+    Some(end)
+}
+
+/// A compressed bundle: magic, version, method, and from version 2 on the file's size.
+fn compressed_length<'a>(prefix: impl Fn(usize) -> &'a [u8]) -> Option<u64> {
+    let header = prefix(24);
+    match u16_at(header, 4) {
+        2 => Some(u32_at(header, 8)),
+        3 => Some(u64_at(header, 8)),
+        _ => Some(24),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn length(bytes: &[u8]) -> Result<usize, Error> {
+        // SAFETY: every test passes at least 64 bytes, or a whole image.
+        unsafe { bytes_at(bytes.as_ptr().cast()) }.map(<[u8]>::len)
+    }
+
+    #[test]
+    fn an_elf_file_ends_with_its_section_table() {
+        let mut elf = vec![0u8; 200];
+        elf[..5].copy_from_slice(b"\x7fELF\x02");
+        elf[40] = 72; // section table
+        elf[58] = 64;
+        elf[60] = 2;
+        assert_eq!(length(&elf).unwrap(), 200);
+        // A section's contents may come after the table.
+        elf[72 + 24] = 100;
+        elf[72 + 32] = 100;
+        elf[136 + 4] = 8;
+        elf[136 + 24] = 255;
+        assert_eq!(length(&elf).unwrap(), 200);
+    }
+
+    #[test]
+    fn a_bundle_ends_with_its_last_entry() {
+        let mut bundle = BUNDLE_MAGIC.to_vec();
+        bundle.extend(1u64.to_le_bytes());
+        bundle.extend(64u64.to_le_bytes());
+        bundle.extend(10u64.to_le_bytes());
+        bundle.extend(4u64.to_le_bytes());
+        bundle.extend(b"host");
+        bundle.resize(74, 0);
+        assert_eq!(length(&bundle).unwrap(), 74);
+    }
+
+    #[test]
+    fn anything_else_is_refused() {
+        assert!(matches!(length(&[7; 64]), Err(Error::Load(_))));
+        let mut elf = vec![0xff; 64];
+        elf[..5].copy_from_slice(b"\x7fELF\x02");
+        assert!(matches!(length(&elf), Err(Error::Load(_))));
+        // SAFETY: neither pointer is read through.
+        unsafe {
+            assert!(matches!(bytes_at(std::ptr::null()), Err(Error::Null(_))));
+            assert!(matches!(bytes_at(std::ptr::dangling::<c_void>()), Err(Error::Load(_))));
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! What an emulated device can tell beyond HIP: the text of a fault, counts of instructions, launch reports.
+//!
+//! All of it is about emulated devices; with real ones there is nothing to tell, and the answer is `None` or an
+//! error that says so.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use amdgpu_emulator::{Gfx, LaunchOptions, Machine, Report};
+
+use crate::emulated::device::Device;
+use crate::error::Error;
+use crate::select::{Backend, backend};
+
+/// What a device has executed since the process began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counters {
+    /// Launches that ran to their end.
+    pub launches: u64,
+    /// Instructions that waves executed.
+    pub wave_instructions: u64,
+    /// Those times the lanes of the wave.
+    pub lane_instructions: u64,
+}
+
+/// One launch of a profile.
+#[derive(Debug, Clone)]
+pub struct LaunchRecord {
+    /// Name of the kernel.
+    pub kernel: String,
+    /// The device's target.
+    pub gfx: Gfx,
+    /// Workgroups along each axis.
+    pub grid: [u32; 3],
+    /// Work-items of a workgroup along each axis.
+    pub block: [u32; 3],
+    /// Bytes of launch-sized LDS.
+    pub dynamic_lds: u32,
+    /// What the machine counted.
+    pub report: Report,
+}
+
+fn device(ordinal: usize) -> Result<&'static Device, Error> {
+    match backend()? {
+        Backend::Emulated(runtime) => runtime.device(i32::try_from(ordinal).unwrap_or(i32::MAX)),
+        Backend::Real(library) => Err(Error::Unsupported(format!(
+            "the devices are real ones, of {}; this is known of emulated ones",
+            library.name()
+        ))),
+    }
+}
+
+/// The machine behind an emulated device; `None` for a real one, or if there is no such device.
+pub fn emulator(ordinal: usize) -> Option<Arc<Machine>> {
+    device(ordinal).ok().map(|device| device.machine.clone())
+}
+
+/// The report of the last fault on an emulated device: which kernel, where, what, and the source line. It stays
+/// until another fault or a reset of the device.
+pub fn last_fault(ordinal: usize) -> Option<String> {
+    device(ordinal).ok()?.last_fault()
+}
+
+/// What an emulated device has executed.
+///
+/// # Errors
+/// The device is a real one, or does not exist.
+pub fn counters(ordinal: usize) -> Result<Counters, Error> {
+    device(ordinal).map(Device::counters)
+}
+
+/// How an emulated device runs launches.
+///
+/// # Errors
+/// The device is a real one, or does not exist.
+pub fn launch_options(ordinal: usize) -> Result<LaunchOptions, Error> {
+    device(ordinal).map(Device::options)
+}
+
+/// Changes how an emulated device runs launches from now on: threads, order, instruction budget, and what
+/// [`set_check_mode`] and [`set_profile`] set.
+///
+/// # Errors
+/// The device is a real one, or does not exist.
+pub fn set_launch_options(ordinal: usize, options: LaunchOptions) -> Result<(), Error> {
+    device(ordinal).map(|device| device.set_options(options))
+}
+
+/// Switches the search for bugs that do no visible harm on or off: uninitialised reads, races, missing waits.
+///
+/// # Errors
+/// The device is a real one, or does not exist.
+pub fn set_check_mode(ordinal: usize, on: bool) -> Result<(), Error> {
+    let mut options = launch_options(ordinal)?;
+    options.check = on;
+    set_launch_options(ordinal, options)
+}
+
+/// Switches profiling on or off. While it is on, every launch leaves a [`LaunchRecord`] for [`take_profile`].
+///
+/// # Errors
+/// The device is a real one, or does not exist.
+pub fn set_profile(ordinal: usize, on: bool) -> Result<(), Error> {
+    let mut options = launch_options(ordinal)?;
+    options.profile = on;
+    set_launch_options(ordinal, options)
+}
+
+/// The launches since profiling was switched on, or since the last call.
+///
+/// # Errors
+/// The device is a real one, or does not exist.
+pub fn take_profile(ordinal: usize) -> Result<Vec<LaunchRecord>, Error> {
+    device(ordinal).map(Device::take_records)
+}
+
+/// What a program still holds, for leak checks: allocations and handles of all emulated devices together.
+///
+/// # Errors
+/// The devices are real ones.
+pub fn held_resources() -> Result<HeldResources, Error> {
+    match backend()? {
+        Backend::Emulated(runtime) => Ok(HeldResources {
+            allocations: runtime.blocks.len(),
+            // Each device has a pool of its own that no program made.
+            handles: runtime.handles.len() - runtime.devices.len(),
+        }),
+        Backend::Real(_) => device(0).map(|_| HeldResources::default()),
+    }
+}
+
+/// See [`held_resources`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct HeldResources {
+    /// Allocations of device, page-locked and managed memory.
+    pub allocations: usize,
+    /// Streams, events, modules, functions and pools.
+    pub handles: usize,
+}
+
+static PRINT_FAULTS: AtomicBool = AtomicBool::new(true);
+
+/// Whether a fault is written to standard error when it happens. It is by default, because HIP has only a code for
+/// it; a program that shows [`last_fault`] itself switches this off.
+pub fn set_print_faults(on: bool) {
+    PRINT_FAULTS.store(on, Ordering::Relaxed);
+}
+
+pub(crate) fn print_fault(report: &str) {
+    if PRINT_FAULTS.load(Ordering::Relaxed) {
+        eprintln!("amdhip64: {report}");
+    }
+}

@@ -1,0 +1,244 @@
+//! Which devices there are: AMD GPUs through the real library, or emulated ones.
+//!
+//! `CANDLE_AMDGPU_DEVICE` chooses, once per process:
+//!
+//! | value | devices |
+//! |---|---|
+//! | `auto`, or unset | the GPUs of the real libamdhip64 if it loads and has any, else those of `emulator` |
+//! | `hip` | the GPUs of the real libamdhip64; without any, every call fails and says why |
+//! | `emulator` | one emulated device for each of gfx1100, gfx1030 and gfx90a, in this order |
+//! | `emulator:gfx1201` | one emulated device of that target |
+//! | `emulator:gfx90a,gfx1100` | one emulated device for each name, in this order |
+
+use std::sync::{Mutex, OnceLock};
+
+use amdgpu_emulator::Gfx;
+
+use crate::codes::*;
+use crate::emulated::Runtime;
+use crate::real::{RealLibrary, RealLibraryError};
+
+/// The variable that chooses the devices.
+pub const DEVICE_VARIABLE: &str = "CANDLE_AMDGPU_DEVICE";
+
+/// The targets of `emulator`, one device each.
+pub const DEFAULT_TARGETS: [Gfx; 3] = [Gfx::Gfx1100, Gfx::Gfx1030, Gfx::Gfx90a];
+
+/// Why there are no devices.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum SelectError {
+    /// The choice is misspelt.
+    #[error(
+        "{DEVICE_VARIABLE}=`{value}`: {problem}; the choices are auto, hip, emulator, and emulator:TARGET[,TARGET…] with TARGET one of {targets}",
+        targets = Gfx::ALL.map(Gfx::name).join(", ")
+    )]
+    Choice {
+        /// What was given.
+        value: String,
+        /// Which part of it is wrong.
+        problem: String,
+    },
+    /// `hip` was asked for and is not to be had.
+    #[error("{DEVICE_VARIABLE}=hip, but {0}; use `auto` or `emulator` to run without an AMD GPU")]
+    Real(#[from] RealLibraryError),
+    /// The host has no address space left for an emulated device.
+    #[error("no emulated device can be made: {0}")]
+    Machine(#[from] amdgpu_emulator::MemoryError),
+    /// A device was chosen after the first call had settled it.
+    #[error("the devices are chosen already ({0}); choose before the first HIP call of the process")]
+    TooLate(String),
+}
+
+impl SelectError {
+    /// The HIP code for it.
+    pub fn code(&self) -> hipError_t {
+        match self {
+            SelectError::Choice { .. } | SelectError::TooLate(_) => hipErrorInvalidValue,
+            SelectError::Real(_) => hipErrorNoDevice,
+            SelectError::Machine(_) => hipErrorOutOfMemory,
+        }
+    }
+}
+
+/// What [`DEVICE_VARIABLE`] can say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Choice {
+    /// Real GPUs if there are any, else the emulator.
+    Auto,
+    /// Real GPUs.
+    Hip,
+    /// Emulated devices of these targets.
+    Emulator(Vec<Gfx>),
+}
+
+impl std::str::FromStr for Choice {
+    type Err = SelectError;
+
+    fn from_str(value: &str) -> Result<Choice, SelectError> {
+        let wrong = |problem: String| SelectError::Choice { value: value.to_owned(), problem };
+        match value.split_once(':') {
+            None => match value {
+                "auto" => Ok(Choice::Auto),
+                "hip" => Ok(Choice::Hip),
+                "emulator" => Ok(Choice::Emulator(DEFAULT_TARGETS.to_vec())),
+                _ => Err(wrong("no such choice".to_owned())),
+            },
+            Some(("emulator", targets)) => targets
+                .split(',')
+                .map(|name| {
+                    Gfx::from_name(name.trim()).map_err(|_| wrong(format!("no such target `{name}`")))
+                })
+                .collect::<Result<_, _>>()
+                .map(Choice::Emulator),
+            Some((word, _)) => Err(wrong(format!("`{word}` takes nothing after a colon"))),
+        }
+    }
+}
+
+/// Where calls go.
+pub(crate) enum Backend {
+    Real(RealLibrary),
+    Emulated(Box<Runtime>),
+}
+
+struct Selected {
+    backend: Backend,
+    reason: String,
+}
+
+static SELECTED: OnceLock<Result<Selected, SelectError>> = OnceLock::new();
+static CHOSEN: Mutex<Option<Choice>> = Mutex::new(None);
+
+/// Chooses the devices from within the program, instead of by [`DEVICE_VARIABLE`].
+///
+/// # Errors
+/// The choice is misspelt, or a call has settled the devices already.
+pub fn choose(choice: &str) -> Result<(), SelectError> {
+    let choice = choice.parse()?;
+    let mut chosen = CHOSEN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    match SELECTED.get() {
+        None => {
+            *chosen = Some(choice);
+            Ok(())
+        }
+        Some(Ok(selected)) => Err(SelectError::TooLate(selected.reason.clone())),
+        Some(Err(error)) => Err(SelectError::TooLate(error.to_string())),
+    }
+}
+
+fn select() -> Result<Selected, SelectError> {
+    // Held while selecting, so that `choose` cannot come too late without noticing.
+    let mut chosen = CHOSEN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let (choice, by) = match (chosen.take(), std::env::var(DEVICE_VARIABLE)) {
+        (Some(choice), _) => (choice, "the program chose it".to_owned()),
+        (None, Ok(value)) if !value.is_empty() => (value.parse()?, format!("{DEVICE_VARIABLE}={value}")),
+        _ => (Choice::Auto, format!("{DEVICE_VARIABLE} is not set")),
+    };
+    let emulated = |targets: &[Gfx], reason| -> Result<Selected, SelectError> {
+        Ok(Selected { backend: Backend::Emulated(Box::new(Runtime::new(targets)?)), reason })
+    };
+    match choice {
+        Choice::Emulator(targets) => emulated(&targets, by),
+        Choice::Hip => {
+            let library = RealLibrary::load()?;
+            let reason = format!("{by}; {library}");
+            Ok(Selected { backend: Backend::Real(library), reason })
+        }
+        Choice::Auto => match RealLibrary::load() {
+            Ok(library) => {
+                let reason = format!("{by}; {library}");
+                Ok(Selected { backend: Backend::Real(library), reason })
+            }
+            Err(error) => emulated(&DEFAULT_TARGETS, format!("{by}; {error}")),
+        },
+    }
+}
+
+fn selected() -> Result<&'static Selected, SelectError> {
+    SELECTED
+        .get_or_init(|| {
+            let selected = select();
+            if let Err(error) = &selected {
+                // C callers see a code only, so the text has to go where a person can read it.
+                eprintln!("amdhip64: {error}");
+            }
+            selected
+        })
+        .as_ref()
+        .map_err(SelectError::clone)
+}
+
+/// The backend; the first call settles it for the process.
+pub(crate) fn backend() -> Result<&'static Backend, SelectError> {
+    selected().map(|selected| &selected.backend)
+}
+
+/// What calls go to, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BackendInfo {
+    /// What kind it is.
+    pub kind: BackendKind,
+    /// Why it was taken: the variable's value, and what was found of the real library.
+    pub reason: String,
+}
+
+/// Kinds of backend.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BackendKind {
+    /// The real libamdhip64.
+    Hip {
+        /// The file it was loaded from, as given to the loader.
+        library: String,
+        /// How many GPUs it has.
+        devices: usize,
+    },
+    /// Emulated devices of these targets.
+    Emulator(Vec<Gfx>),
+}
+
+/// What calls go to, and why; settles it if no call has yet.
+///
+/// # Errors
+/// [`DEVICE_VARIABLE`] is misspelt, or asks for GPUs that are not there.
+pub fn backend_info() -> Result<BackendInfo, SelectError> {
+    let selected = selected()?;
+    let kind = match &selected.backend {
+        Backend::Real(library) => {
+            BackendKind::Hip { library: library.name().to_owned(), devices: library.devices() }
+        }
+        Backend::Emulated(runtime) => BackendKind::Emulator(runtime.targets()),
+    };
+    Ok(BackendInfo { kind, reason: selected.reason.clone() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn choices_parse() {
+        let parse = |text: &str| text.parse::<Choice>();
+        assert_eq!(parse("auto").unwrap(), Choice::Auto);
+        assert_eq!(parse("hip").unwrap(), Choice::Hip);
+        assert_eq!(parse("emulator").unwrap(), Choice::Emulator(DEFAULT_TARGETS.to_vec()));
+        assert_eq!(parse("emulator:gfx1201").unwrap(), Choice::Emulator(vec![Gfx::Gfx1201]));
+        assert_eq!(
+            parse("emulator:gfx90a, gfx1100").unwrap(),
+            Choice::Emulator(vec![Gfx::Gfx90a, Gfx::Gfx1100])
+        );
+    }
+
+    #[test]
+    fn a_typo_lists_the_choices() {
+        for wrong in ["emulater", "HIP", "emulator:gfx11", "emulator:", "hip:0", "emulator:gfx1100,,"] {
+            let error = wrong.parse::<Choice>().unwrap_err();
+            let text = error.to_string();
+            assert_eq!(error.code(), hipErrorInvalidValue);
+            assert!(
+                text.contains(wrong) && text.contains("auto, hip, emulator") && text.contains("gfx1201"),
+                "{text}"
+            );
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! Which library the calls reach. The choice is one per process, so each case is a process of its own: this test
+//! binary, asked for `probe` alone.
+
+use std::path::Path;
+use std::process::Command;
+use std::ptr::null_mut;
+use std::sync::OnceLock;
+
+use amdhip64::*;
+
+const PROBE: &str = "AMDHIP_TEST_PROBE";
+
+/// What each case runs: a few calls, and what came of them.
+#[test]
+fn probe() {
+    if std::env::var_os(PROBE).is_none() {
+        return;
+    }
+    // SAFETY: every pointer is valid for writing.
+    unsafe {
+        let mut count = -1;
+        let code = hipGetDeviceCount(&mut count);
+        println!("count: {} {count}", error_name(code));
+        let mut pointer = null_mut();
+        println!("malloc: {} {}", error_name(hipMalloc(&mut pointer, 64)), pointer as usize == 0xabc000);
+        println!("free: {}", error_name(hipFree(pointer)));
+        println!("last: {} {}", error_name(hipGetLastError()), error_name(hipGetLastError()));
+        let handle = 0x77 as hipFunction_t;
+        let stream = 0x88 as hipStream_t;
+        let code = hipModuleLaunchKernel(handle, 1, 2, 3, 4, 5, 6, 7, stream, null_mut(), null_mut());
+        println!("launch: {}", error_name(code));
+        println!("absent: {}", error_name(hipMemsetD16(pointer, 0, 0)));
+        println!("text: {}", last_error().map_or(String::new(), |error| error.text));
+    }
+    println!("emulator: {}", emulator(0).is_some());
+    println!("counters: {}", counters(0).map_or_else(|error| error.to_string(), |_| "there".to_owned()));
+    match backend_info() {
+        Ok(info) => println!("backend: {:?}\nreason: {}", info.kind, info.reason),
+        Err(error) => println!("error: {error}"),
+    }
+}
+
+/// The standard output and error of a probe in an environment.
+fn run(environment: &[(&str, &str)]) -> (String, String) {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command
+        .args(["--exact", "probe", "--nocapture"])
+        .env(PROBE, "1")
+        .env_remove("ROCM_PATH")
+        .env_remove("HIP_PATH");
+    command.env_remove(DEVICE_VARIABLE).env_remove(LIBRARY_VARIABLE).envs(environment.iter().copied());
+    let output = command.output().unwrap();
+    let (out, err) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    assert!(output.status.success(), "{out}\n{err}");
+    (out, err)
+}
+
+#[track_caller]
+fn has(text: &str, lines: &[&str]) {
+    for line in lines {
+        assert!(text.contains(line), "`{line}` is not in\n{text}");
+    }
+}
+
+/// The folder with a library that is none of ours, called as ROCm 7's is.
+fn fake() -> &'static str {
+    static FOLDER: OnceLock<String> = OnceLock::new();
+    FOLDER.get_or_init(|| {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("fake-hip");
+        std::fs::create_dir_all(&folder).unwrap();
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fake/libamdhip64.c");
+        let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
+        let done = Command::new(compiler)
+            .args(["-shared", "-fPIC", "-o"])
+            .args([folder.join("libamdhip64.so.7"), source])
+            .status()
+            .expect("a C compiler, which Rust needs for linking too");
+        assert!(done.success());
+        folder.into_os_string().into_string().unwrap()
+    })
+}
+
+fn fake_library() -> String {
+    format!("{}/libamdhip64.so.7", fake())
+}
+
+const NOWHERE: &str = "/nowhere/libamdhip64.so";
+
+#[track_caller]
+fn reached_the_fake(out: &str) {
+    has(
+        out,
+        &[
+            "count: hipSuccess 1",
+            "fake: hipGetDevice\nfake: hipMalloc 64\nmalloc: hipSuccess true",
+            "fake: hipFree 0xabc000\nfree: hipErrorInvalidDevicePointer",
+            "last: hipErrorInvalidDevicePointer hipSuccess",
+            "fake: hipModuleLaunchKernel 0x77 (1, 2, 3) (4, 5, 6) 7 0x88 (nil) (nil)",
+            "launch: hipSuccess",
+            "absent: hipErrorNotSupported",
+            "has no hipMemsetD16",
+            "emulator: false",
+            "counters: not available here: the devices are real ones",
+            "backend: Hip {",
+        ],
+    );
+}
+
+#[track_caller]
+fn reached_the_emulator(out: &str) {
+    has(
+        out,
+        &[
+            "count: hipSuccess 3",
+            "malloc: hipSuccess false",
+            "free: hipSuccess",
+            "last: hipSuccess hipSuccess",
+            "launch: hipErrorInvalidHandle",
+            "absent: hipSuccess",
+            "emulator: true",
+            "counters: there",
+            "backend: Emulator([Gfx1100, Gfx1030, Gfx90a])",
+        ],
+    );
+    assert!(!out.contains("fake:"), "{out}");
+}
+
+#[test]
+fn hip_forwards_to_the_real_library() {
+    let (out, _) = run(&[(DEVICE_VARIABLE, "hip"), (LIBRARY_VARIABLE, &fake_library())]);
+    reached_the_fake(&out);
+    has(&out, &["reason: CANDLE_AMDGPU_DEVICE=hip; ", "has 1 device(s)"]);
+}
+
+#[test]
+fn auto_takes_the_real_library_where_the_loader_finds_it() {
+    let (out, _) = run(&[("LD_LIBRARY_PATH", fake())]);
+    reached_the_fake(&out);
+    has(
+        &out,
+        &["library: \"libamdhip64.so.7\"", "reason: CANDLE_AMDGPU_DEVICE is not set; libamdhip64.so.7 has"],
+    );
+}
+
+#[test]
+fn auto_takes_the_real_library_where_rocm_path_says() {
+    let rocm = format!("{}/rocm", fake());
+    std::fs::create_dir_all(format!("{rocm}/lib")).unwrap();
+    std::fs::copy(fake_library(), format!("{rocm}/lib/libamdhip64.so.6")).unwrap();
+    let (out, _) = run(&[(DEVICE_VARIABLE, "auto"), ("ROCM_PATH", &rocm)]);
+    reached_the_fake(&out);
+    has(&out, &["rocm/lib/libamdhip64.so.6"]);
+}
+
+#[test]
+fn auto_emulates_where_the_library_has_no_device() {
+    let (out, _) = run(&[(LIBRARY_VARIABLE, &fake_library()), ("FAKE_DEVICES", "0")]);
+    reached_the_emulator(&out);
+    has(&out, &["has no device (hipGetDeviceCount gave error 100, count 0)"]);
+}
+
+#[test]
+fn auto_emulates_where_there_is_no_library() {
+    let (out, err) = run(&[(LIBRARY_VARIABLE, NOWHERE)]);
+    reached_the_emulator(&out);
+    has(&out, &["no libamdhip64 loads (tried /nowhere/libamdhip64.so"]);
+    assert!(!err.contains("amdhip64:"), "{err}");
+}
+
+#[test]
+fn this_crates_own_library_is_not_taken_for_the_real_one() {
+    // Cargo links it into the folder of the test binaries.
+    let own = std::env::current_exe().unwrap().with_file_name("libamdhip64.so");
+    assert!(own.exists(), "cargo builds {} for the tests", own.display());
+    let (out, _) = run(&[(LIBRARY_VARIABLE, own.to_str().unwrap())]);
+    reached_the_emulator(&out);
+    has(&out, &["is this project's own library"]);
+}
+
+#[test]
+fn emulator_never_looks_for_the_library() {
+    let library = fake_library();
+    let (out, _) = run(&[(DEVICE_VARIABLE, "emulator"), (LIBRARY_VARIABLE, &library)]);
+    reached_the_emulator(&out);
+    let (out, _) = run(&[(DEVICE_VARIABLE, "emulator:gfx90a,gfx1201"), (LIBRARY_VARIABLE, &library)]);
+    has(&out, &["count: hipSuccess 2", "backend: Emulator([Gfx90a, Gfx1201])"]);
+}
+
+#[test]
+fn hip_without_a_device_is_an_error_that_says_so_once() {
+    let hip = (DEVICE_VARIABLE, "hip");
+    for environment in [
+        [hip, (LIBRARY_VARIABLE, NOWHERE), ("FAKE_DEVICES", "1")],
+        [hip, (LIBRARY_VARIABLE, &fake_library()), ("FAKE_DEVICES", "0")],
+    ] {
+        let (out, err) = run(&environment);
+        has(
+            &out,
+            &[
+                "count: hipErrorNoDevice -1",
+                "malloc: hipErrorNoDevice",
+                "error: CANDLE_AMDGPU_DEVICE=hip, but",
+            ],
+        );
+        has(&out, &["use `auto` or `emulator` to run without an AMD GPU", "emulator: false"]);
+        assert_eq!(err.matches("amdhip64: CANDLE_AMDGPU_DEVICE=hip, but").count(), 1, "{err}");
+    }
+}
+
+#[test]
+fn a_typo_is_an_error_that_lists_the_choices_once() {
+    let (out, err) = run(&[(DEVICE_VARIABLE, "emulater")]);
+    has(&out, &["count: hipErrorInvalidValue -1", "malloc: hipErrorInvalidValue"]);
+    has(
+        &out,
+        &["error: CANDLE_AMDGPU_DEVICE=`emulater`: no such choice; the choices are auto, hip, emulator,"],
+    );
+    assert_eq!(err.matches("amdhip64: CANDLE_AMDGPU_DEVICE=`emulater`").count(), 1, "{err}");
+}
+
+#[test]
+fn a_choice_after_the_first_call_comes_too_late() {
+    choose("emulator:gfx1151").unwrap();
+    choose("emulator:gfx942").unwrap();
+    assert!(choose("emulator:gfx0").is_err());
+    let mut count = 0;
+    // SAFETY: the count is valid for writing.
+    assert_eq!(unsafe { hipGetDeviceCount(&mut count) }, hipSuccess);
+    assert_eq!(backend_info().unwrap().kind, BackendKind::Emulator(vec![amdgpu_emulator::Gfx::Gfx942]));
+    let error = choose("emulator:gfx1151").unwrap_err();
+    assert!(error.to_string().contains("chosen already (the program chose it)"), "{error}");
+}

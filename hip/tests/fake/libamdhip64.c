@@ -1,0 +1,49 @@
+/* A libamdhip64 for tests: it has FAKE_DEVICES devices, and says which of its functions were called. */
+#include <stdio.h>
+#include <stdlib.h>
+
+static int calls;
+static int last_error;
+
+static int said(const char* call, int code) {
+    printf("fake: %s\n", call);
+    fflush(stdout);
+    ++calls;
+    if (code) last_error = code;
+    return code;
+}
+
+int hipGetDeviceCount(int* count) {
+    const char* devices = getenv("FAKE_DEVICES");
+    *count = devices ? atoi(devices) : 1;
+    return *count ? 0 : 100;
+}
+
+int hipGetDevice(int* device) {
+    *device = 0;
+    return said("hipGetDevice", 0);
+}
+
+int hipMalloc(void** pointer, size_t size) {
+    int device;
+    /* Has to reach the function above, whatever else in the process has that name. */
+    hipGetDevice(&device);
+    *pointer = (void*)0xabc000;
+    return said(size == 64 ? "hipMalloc 64" : "hipMalloc of a wrong size", 0);
+}
+
+int hipFree(void* pointer) { return said(pointer == (void*)0xabc000 ? "hipFree 0xabc000" : "hipFree of a wrong address", 17); }
+
+int hipModuleLaunchKernel(void* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                          unsigned lds, void* stream, void** params, void** extra) {
+    char call[200];
+    snprintf(call, sizeof call, "hipModuleLaunchKernel %p (%u, %u, %u) (%u, %u, %u) %u %p %p %p", f, gx, gy, gz, bx, by,
+             bz, lds, stream, (void*)params, (void*)extra);
+    return said(call, 0);
+}
+
+int hipGetLastError(void) {
+    int code = last_error;
+    last_error = 0;
+    return code;
+}

@@ -1,0 +1,132 @@
+//! Faults of kernels.
+
+mod common;
+#[path = "common/kernels.rs"]
+#[macro_use]
+mod kernels;
+#[path = "common/objects.rs"]
+mod objects;
+
+use std::ffi::c_void;
+use std::ptr::null_mut;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use common::*;
+use kernels::*;
+
+/// Waiting for a device, or for its default stream, returns the faults of other streams too, so these tests do not
+/// run at the same time.
+fn alone() -> MutexGuard<'static, ()> {
+    static LOCK: Mutex<()> = Mutex::new(());
+    LOCK.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[test]
+fn a_fault_comes_with_the_next_wait_and_is_cleared_by_it() {
+    let _alone = alone();
+    for device in 0..3 {
+        let kernels = Kernels::on(device);
+        let (mut stream, mut event) = (null_mut(), null_mut());
+        let block = upload(&[5u32; 4]);
+        // SAFETY: every pointer is valid for writing.
+        unsafe {
+            ok(hipStreamCreateWithFlags(&mut stream, 1));
+            ok(hipEventCreate(&mut event));
+            let poke = |offset: i64, value: u32| {
+                launch(kernels.get("poke"), [1; 3], [1; 3], 0, stream, &mut params![block, offset, value])
+            };
+            ok(poke(0, 1));
+            ok(poke(4, 2));
+            // What comes behind the fault is dropped.
+            ok(poke(1, 3));
+            ok(hipMemsetAsync(block, 0, 16, stream));
+            ok(hipEventRecord(event, stream));
+            fails(hipStreamQuery(stream), hipErrorIllegalAddress, "poke");
+            fails(hipEventQuery(event), hipErrorIllegalAddress, "poke");
+            fails(hipStreamSynchronize(stream), hipErrorIllegalAddress, "out of bounds");
+            let report = last_fault(device).unwrap();
+            assert!(report.contains("kernel poke on ") && report.contains(TARGETS[device]), "{report}");
+            assert!(report.contains("16 bytes at"), "{report}");
+            ok(hipStreamSynchronize(stream));
+            assert_eq!(download::<u32>(block, 4), [1, 5, 5, 5]);
+            // And the stream goes on.
+            ok(poke(2, 9));
+            ok(hipStreamSynchronize(stream));
+            assert_eq!(download::<u32>(block, 4), [1, 5, 9, 5]);
+
+            ok(poke(-1, 2));
+            ok(hipEventRecord(event, stream));
+            fails(hipEventSynchronize(event), hipErrorIllegalAddress, "out of bounds");
+            ok(hipEventSynchronize(event));
+            ok(poke(1 << 40, 2));
+            fails(hipDeviceSynchronize(), hipErrorIllegalAddress, "out of bounds");
+            ok(hipDeviceSynchronize());
+            free(block);
+            ok(poke(0, 1));
+            fails(hipStreamSynchronize(stream), hipErrorIllegalAddress, "after it was freed");
+            ok(hipEventDestroy(event));
+            ok(hipStreamDestroy(stream));
+        }
+    }
+}
+
+#[test]
+fn a_copy_on_the_default_stream_returns_the_fault_before_it() {
+    let _alone = alone();
+    // The tests share the default streams of the devices, so this one takes a thread's own.
+    let kernels = Kernels::on(2);
+    let own = 2 as hipStream_t;
+    ok(launch(kernels.get("abort"), [1; 3], [1; 3], 0, own, &mut [null_mut()]));
+    let block = malloc(4);
+    let mut back = 0u32;
+    // SAFETY: the result is valid for four bytes.
+    unsafe {
+        let code = hipMemcpyWithStream((&raw mut back).cast(), block, 4, HIP_MEMCPY_DEVICE_TO_HOST, own);
+        fails(code, hipErrorLaunchFailure, "trap");
+        ok(hipMemcpyWithStream((&raw mut back).cast(), block, 4, HIP_MEMCPY_DEVICE_TO_HOST, own));
+    }
+    free(block);
+}
+
+#[test]
+fn a_callback_is_told_of_a_fault() {
+    let _alone = alone();
+    unsafe extern "C" fn note(_: hipStream_t, status: hipError_t, data: *mut c_void) {
+        // SAFETY: the test passes a code.
+        unsafe { *data.cast::<hipError_t>() = status };
+    }
+    unsafe extern "C" fn never(_: *mut c_void) {
+        panic!("called behind a fault");
+    }
+    let kernels = Kernels::on(0);
+    let (mut stream, mut status) = (null_mut(), hipSuccess);
+    // SAFETY: `status` outlives the stream's work.
+    unsafe {
+        ok(hipStreamCreateWithFlags(&mut stream, 1));
+        ok(launch(kernels.get("abort"), [1; 3], [1; 3], 0, stream, &mut [null_mut()]));
+        ok(hipStreamAddCallback(stream, Some(note), (&raw mut status).cast(), 0));
+        ok(hipLaunchHostFunc(stream, Some(never), null_mut()));
+        fails(hipStreamSynchronize(stream), hipErrorLaunchFailure, "trap");
+        ok(hipStreamDestroy(stream));
+    }
+    assert_eq!(status, hipErrorLaunchFailure);
+}
+
+#[test]
+fn an_endless_kernel_times_out() {
+    let _alone = alone();
+    let kernels = Kernels::on(1);
+    let mut stream = null_mut();
+    // SAFETY: the stream is valid for writing.
+    unsafe {
+        ok(hipStreamCreateWithFlags(&mut stream, 1));
+        let before = launch_options(1).unwrap();
+        let mut options = before.clone();
+        options.instruction_budget = 100_000;
+        set_launch_options(1, options).unwrap();
+        ok(launch(kernels.get("forever"), [1; 3], [1; 3], 0, stream, &mut [null_mut()]));
+        fails(hipStreamSynchronize(stream), hipErrorLaunchTimeOut, "100000 instructions");
+        set_launch_options(1, before).unwrap();
+        ok(hipStreamDestroy(stream));
+    }
+}

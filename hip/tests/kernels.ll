@@ -1,0 +1,107 @@
+; Kernels for the tests of launches. LLVM IR, because it compiles for every target and needs no headers.
+target triple = "amdgcn-amd-amdhsa"
+
+@dynamic = external addrspace(3) global [0 x i32], align 16
+@fixed = internal addrspace(3) global [10240 x i32] poison, align 16
+@table = addrspace(1) externally_initialized global [4 x i32] [i32 10, i32 20, i32 30, i32 40], align 16
+
+declare i32 @llvm.amdgcn.workitem.id.x()
+declare i32 @llvm.amdgcn.workgroup.id.x()
+declare void @llvm.amdgcn.s.barrier()
+declare void @llvm.trap()
+
+; out[i] = in[i] * mul + add, for workgroups of `block` work-items.
+define amdgpu_kernel void @affine(i64 %n, i32 %block, ptr addrspace(1) %in, ptr addrspace(1) %out, float %mul, float %add) #0 {
+  %group = call i32 @llvm.amdgcn.workgroup.id.x()
+  %item = call i32 @llvm.amdgcn.workitem.id.x()
+  %start = mul i32 %group, %block
+  %index = add i32 %start, %item
+  %i = zext i32 %index to i64
+  %inside = icmp ult i64 %i, %n
+  br i1 %inside, label %work, label %done
+work:
+  %from = getelementptr float, ptr addrspace(1) %in, i64 %i
+  %to = getelementptr float, ptr addrspace(1) %out, i64 %i
+  %x = load float, ptr addrspace(1) %from, align 4
+  %scaled = fmul float %x, %mul
+  %y = fadd float %scaled, %add
+  store float %y, ptr addrspace(1) %to, align 4
+  br label %done
+done:
+  ret void
+}
+
+; Arguments of every size: out = a + b + c + d, as f64.
+define amdgpu_kernel void @mixed(i8 %a, i16 %b, double %c, float %d, ptr addrspace(1) %out) #0 {
+  %a64 = uitofp i8 %a to double
+  %b64 = uitofp i16 %b to double
+  %d64 = fpext float %d to double
+  %ab = fadd double %a64, %b64
+  %abc = fadd double %ab, %c
+  %abcd = fadd double %abc, %d64
+  store double %abcd, ptr addrspace(1) %out, align 8
+  ret void
+}
+
+; Writes one word anywhere.
+define amdgpu_kernel void @poke(ptr addrspace(1) %at, i64 %offset, i32 %value) #0 {
+  %to = getelementptr i32, ptr addrspace(1) %at, i64 %offset
+  store i32 %value, ptr addrspace(1) %to, align 4
+  ret void
+}
+
+; Reverses 64 words through launch-sized LDS.
+define amdgpu_kernel void @reverse(ptr addrspace(1) %data) #0 {
+  %item = call i32 @llvm.amdgcn.workitem.id.x()
+  %global = getelementptr i32, ptr addrspace(1) %data, i32 %item
+  %x = load i32, ptr addrspace(1) %global, align 4
+  %mine = getelementptr i32, ptr addrspace(3) @dynamic, i32 %item
+  store i32 %x, ptr addrspace(3) %mine, align 4
+  fence syncscope("workgroup") release
+  call void @llvm.amdgcn.s.barrier()
+  fence syncscope("workgroup") acquire
+  %mirror = sub i32 63, %item
+  %theirs = getelementptr i32, ptr addrspace(3) @dynamic, i32 %mirror
+  %y = load i32, ptr addrspace(3) %theirs, align 4
+  store i32 %y, ptr addrspace(1) %global, align 4
+  ret void
+}
+
+; Copies the module's variable.
+define amdgpu_kernel void @read_table(ptr addrspace(1) %out) #0 {
+  %all = load <4 x i32>, ptr addrspace(1) @table, align 16
+  store <4 x i32> %all, ptr addrspace(1) %out, align 16
+  ret void
+}
+
+; 40 KiB of LDS of its own, in workgroups of at most 64.
+define amdgpu_kernel void @greedy(ptr addrspace(1) %out) #1 {
+  %item = call i32 @llvm.amdgcn.workitem.id.x()
+  %mine = getelementptr i32, ptr addrspace(3) @fixed, i32 %item
+  store volatile i32 %item, ptr addrspace(3) %mine, align 4
+  %x = load volatile i32, ptr addrspace(3) %mine, align 4
+  %to = getelementptr i32, ptr addrspace(1) %out, i32 %item
+  store i32 %x, ptr addrspace(1) %to, align 4
+  ret void
+}
+
+define amdgpu_kernel void @abort() #0 {
+  call void @llvm.trap()
+  unreachable
+}
+
+define amdgpu_kernel void @forever() #0 {
+  br label %loop
+loop:
+  br label %loop
+}
+
+define amdgpu_kernel void @nothing() #0 {
+  ret void
+}
+
+attributes #0 = { nounwind "amdgpu-flat-work-group-size"="1,1024" }
+attributes #1 = { nounwind "amdgpu-flat-work-group-size"="1,64" }
+
+!llvm.module.flags = !{!0}
+!0 = !{i32 1, !"amdhsa_code_object_version", i32 500}

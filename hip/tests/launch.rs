@@ -1,0 +1,426 @@
+//! Modules and launches.
+
+mod common;
+#[path = "common/kernels.rs"]
+#[macro_use]
+mod kernels;
+#[path = "common/objects.rs"]
+mod objects;
+
+use std::ffi::{CString, c_void};
+use std::ptr::{null, null_mut};
+
+use common::*;
+use kernels::*;
+use objects::code_object;
+
+#[test]
+fn a_kernel_computes_on_every_target() {
+    for device in 0..3 {
+        let kernels = Kernels::on(device);
+        let input: Vec<f32> = (0..1000).map(|n| n as f32 / 8.0).collect();
+        let (a, b) = (upload(&input), malloc(4000));
+        let (n, block, mul, add) = (1000u64, 256u32, 3.0f32, -0.5f32);
+        // One pointer more than there are arguments, as Candle has it.
+        let mut params = params![n, block, a, b, mul, add, n];
+        let before = counters(device).unwrap();
+        ok(launch(kernels.get("affine"), [4, 1, 1], [256, 1, 1], 0, null_mut(), &mut params));
+        let output = download::<f32>(b, 1000);
+        assert!(input.iter().zip(&output).all(|(x, y)| *y == x * 3.0 - 0.5), "{output:?}");
+        let after = counters(device).unwrap();
+        assert!(after.launches > before.launches);
+        assert!(after.lane_instructions >= before.lane_instructions + 4000);
+        assert!(after.wave_instructions > before.wave_instructions);
+        free(a);
+        free(b);
+    }
+}
+
+#[test]
+fn arguments_of_every_size_by_pointers_and_by_buffer() {
+    for device in 0..3 {
+        let kernels = Kernels::on(device);
+        let mixed = kernels.get("mixed");
+        let out = malloc(8);
+        let (a, b, c, d) = (1u8, 0x1234u16, 1.5f64, 0.25f32);
+        ok(launch(mixed, [1; 3], [1; 3], 0, null_mut(), &mut params![a, b, c, d, out]));
+        assert_eq!(download::<f64>(out, 1), [1.0 + 4660.0 + 1.5 + 0.25]);
+
+        #[repr(C)]
+        struct Packed(u8, u16, f64, f32, *mut c_void);
+        let packed = Packed(2, 1, 8.0, 0.5, out);
+        let size = size_of::<Packed>();
+        let key = |key: usize| key as *mut c_void;
+        let buffer = [
+            key(HIP_LAUNCH_PARAM_BUFFER_POINTER),
+            (&raw const packed).cast::<c_void>().cast_mut(),
+            key(HIP_LAUNCH_PARAM_BUFFER_SIZE),
+            (&raw const size).cast::<c_void>().cast_mut(),
+            key(HIP_LAUNCH_PARAM_END),
+        ];
+        let with = |mut extra: Vec<*mut c_void>| {
+            // SAFETY: the lists are as HIP describes them, or wrong in a way that it looks for.
+            unsafe {
+                hipModuleLaunchKernel(mixed, 1, 1, 1, 1, 1, 1, 0, null_mut(), null_mut(), extra.as_mut_ptr())
+            }
+        };
+        ok(with(buffer.to_vec()));
+        assert_eq!(download::<f64>(out, 1), [11.5]);
+
+        let mut short = buffer;
+        let less = size - 1;
+        short[3] = (&raw const less).cast::<c_void>().cast_mut();
+        fails(with(short.to_vec()), hipErrorInvalidValue, "31 were given");
+        let mut unknown = buffer;
+        unknown[0] = key(9);
+        fails(with(unknown.to_vec()), hipErrorInvalidValue, "unknown key 9");
+        fails(with(vec![key(3)]), hipErrorInvalidValue, "BUFFER_SIZE");
+        fails(with(buffer[2..].to_vec()), hipErrorInvalidValue, "BUFFER_POINTER");
+        free(out);
+    }
+}
+
+#[test]
+fn wrong_arguments_are_refused() {
+    let kernels = Kernels::on(0);
+    let function = kernels.get("mixed");
+    // SAFETY: null is allowed, and is the error.
+    unsafe {
+        let code = hipModuleLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, null_mut(), null_mut(), null_mut());
+        fails(code, hipErrorInvalidValue, "none were given");
+        let (mut params, mut extra) = ([null_mut(); 5], [3 as *mut c_void]);
+        fails(
+            launch(function, [1; 3], [1; 3], 0, null_mut(), &mut params),
+            hipErrorInvalidValue,
+            "argument 0 (",
+        );
+        let code = hipModuleLaunchKernel(
+            function,
+            1,
+            1,
+            1,
+            1,
+            1,
+            1,
+            0,
+            null_mut(),
+            params.as_mut_ptr(),
+            extra.as_mut_ptr(),
+        );
+        fails(code, hipErrorInvalidValue, "given twice");
+        // A kernel without arguments needs none.
+        let nothing = kernels.get("nothing");
+        ok(hipModuleLaunchKernel(nothing, 1, 1, 1, 1, 1, 1, 0, null_mut(), null_mut(), null_mut()));
+    }
+}
+
+#[test]
+fn geometry_is_checked_before_anything_runs() {
+    let kernels = Kernels::on(0);
+    let nothing = kernels.get("nothing");
+    let run = |grid, block, lds| launch(nothing, grid, block, lds, null_mut(), &mut [null_mut()]);
+    ok(run([1, 65535, 1], [1, 1, 1], 0));
+    ok(run([1, 1, 1], [32, 16, 2], 65536));
+    fails(run([0, 1, 1], [1, 1, 1], 0), hipErrorInvalidConfiguration, "has a zero");
+    fails(run([1, 1, 1], [1, 0, 1], 0), hipErrorInvalidConfiguration, "has a zero");
+    fails(run([1, 1, 65536], [1, 1, 1], 0), hipErrorInvalidConfiguration, "the device takes");
+    fails(run([1, 1, 1], [1025, 1, 1], 0), hipErrorInvalidConfiguration, "1025 work-items");
+    fails(run([1, 1, 1], [32, 33, 1], 0), hipErrorInvalidConfiguration, "1056 work-items");
+    fails(run([1, 1, 1], [u32::MAX; 3], 0), hipErrorInvalidConfiguration, "the device takes 1024");
+    fails(run([i32::MAX as u32, 1, 1], [4, 1, 1], 0), hipErrorInvalidConfiguration, "2^32");
+    fails(run([1, 1, 1], [1, 1, 1], 65537), hipErrorLaunchOutOfResources, "at most 65536");
+    fails(run([1, 1, 1], [1, 1, 1], u32::MAX), hipErrorLaunchOutOfResources, "of LDS");
+    let out = malloc(256);
+    let greedy = kernels.get("greedy");
+    let run = |block, lds| launch(greedy, [1; 3], [block, 1, 1], lds, null_mut(), &mut params![out]);
+    ok(run(64, 24576));
+    assert_eq!(download::<u32>(out, 64), (0..64).collect::<Vec<_>>());
+    fails(run(65, 0), hipErrorLaunchOutOfResources, "compiled for at most 64");
+    fails(run(64, 24577), hipErrorLaunchOutOfResources, "40960 of its own");
+    free(out);
+}
+
+#[test]
+fn launch_sized_lds_works() {
+    for device in 0..3 {
+        let kernels = Kernels::on(device);
+        let data: Vec<u32> = (0..64).map(|n| n * n).collect();
+        let block = upload(&data);
+        ok(launch(kernels.get("reverse"), [1; 3], [64, 1, 1], 256, null_mut(), &mut params![block]));
+        assert_eq!(download::<u32>(block, 64), data.into_iter().rev().collect::<Vec<_>>());
+        free(block);
+    }
+}
+
+#[test]
+fn variables_are_found_and_shared_with_kernels() {
+    for device in 0..3 {
+        let kernels = Kernels::on(device);
+        let out = malloc(16);
+        let mut run = || {
+            ok(launch(kernels.get("read_table"), [1; 3], [1; 3], 0, null_mut(), &mut params![out]));
+            download::<u32>(out, 4)
+        };
+        assert_eq!(run(), [10, 20, 30, 40]);
+        let (mut table, mut size) = (null_mut(), 0);
+        // SAFETY: every pointer is valid.
+        unsafe {
+            ok(hipModuleGetGlobal(&mut table, &mut size, kernels.0, c"table".as_ptr()));
+            assert_eq!(size, 16);
+            assert_eq!(download::<u32>(table, 4), [10, 20, 30, 40]);
+            ok(hipMemsetD32(table, 7, 2));
+            assert_eq!(run(), [7, 7, 30, 40]);
+            fails(hipMemsetD32(table, 7, 5), hipErrorInvalidValue, "16 bytes");
+            ok(hipModuleGetGlobal(null_mut(), null_mut(), kernels.0, c"table".as_ptr()));
+            let code = hipModuleGetGlobal(&mut table, &mut size, kernels.0, c"chair".as_ptr());
+            fails(code, hipErrorNotFound, "`chair`");
+            // A kernel is no variable.
+            let code = hipModuleGetGlobal(&mut table, &mut size, kernels.0, c"affine".as_ptr());
+            fails(code, hipErrorNotFound, "`affine`");
+        }
+        free(out);
+    }
+}
+
+#[test]
+fn modules_load_from_files_and_bundles() {
+    on(1);
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let file = folder.join("module.elf");
+    std::fs::write(&file, code_object("gfx1030")).unwrap();
+    let path = CString::new(file.to_str().unwrap()).unwrap();
+
+    // A Clang offload bundle with three entries.
+    let parts: [(&str, &[u8]); 3] = [
+        ("host-x86_64-unknown-linux--", b""),
+        ("hipv4-amdgcn-amd-amdhsa--gfx1100", code_object("gfx1100")),
+        ("hipv4-amdgcn-amd-amdhsa--gfx1030", code_object("gfx1030")),
+    ];
+    let mut bundle = b"__CLANG_OFFLOAD_BUNDLE__".to_vec();
+    bundle.extend(3u64.to_le_bytes());
+    let mut offset = 4096u64;
+    for (name, bytes) in parts {
+        for number in [offset, bytes.len() as u64, name.len() as u64] {
+            bundle.extend(number.to_le_bytes());
+        }
+        bundle.extend(name.bytes());
+        offset += bytes.len() as u64;
+    }
+    bundle.resize(4096, 0);
+    parts.iter().for_each(|(_, bytes)| bundle.extend(*bytes));
+
+    let (mut a, mut b, mut c, mut count) = (null_mut(), null_mut(), null_mut(), 0);
+    // SAFETY: every pointer is valid, and the images are whole.
+    unsafe {
+        ok(hipModuleLoad(&mut a, path.as_ptr()));
+        ok(hipModuleLoadData(&mut b, bundle.as_ptr().cast()));
+        ok(hipModuleLoadFatBinary(&mut c, bundle.as_ptr().cast()));
+        ok(hipModuleGetFunctionCount(&mut count, b));
+        assert_eq!(count, 9);
+        for module in [a, b, c] {
+            ok(hipModuleUnload(module));
+        }
+        ok(hipModuleLoadDataEx(&mut a, code_object("gfx1030").as_ptr().cast(), 0, null_mut(), null_mut()));
+        ok(hipModuleUnload(a));
+        on(2);
+        fails(hipModuleLoadData(&mut b, bundle.as_ptr().cast()), hipErrorNoBinaryForGpu, "gfx90a");
+        fails(
+            hipModuleLoad(&mut a, path.as_ptr()),
+            hipErrorNoBinaryForGpu,
+            "is for gfx1030; device 2 is gfx90a",
+        );
+        fails(hipModuleLoad(&mut a, c"/nowhere/x.elf".as_ptr()), hipErrorFileNotFound, "/nowhere/x.elf");
+        fails(hipModuleLoad(&mut a, null()), hipErrorInvalidValue, "`fname` is null");
+        fails(hipModuleLoadData(&mut a, null()), hipErrorInvalidValue, "`image` is null");
+        fails(
+            hipModuleLoadData(null_mut(), bundle.as_ptr().cast()),
+            hipErrorInvalidValue,
+            "`module` is null",
+        );
+        fails(hipModuleLoadData(&mut a, [7u8; 64].as_ptr().cast()), hipErrorInvalidImage, "starts with");
+        let host = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+        fails(hipModuleLoadData(&mut a, host.as_ptr().cast()), hipErrorInvalidImage, "AMDGPU");
+    }
+}
+
+#[test]
+fn functions_and_modules_end_together() {
+    let kernels = Kernels::on(0);
+    let function = kernels.get("nothing");
+    assert_eq!(kernels.get("nothing"), function);
+    let mut other = null_mut();
+    // SAFETY: every pointer is valid.
+    unsafe {
+        let code = hipModuleGetFunction(&mut other, kernels.0, c"affinity".as_ptr());
+        fails(code, hipErrorNotFound, "no kernel `affinity`; it has abort, affine, forever,");
+        fails(hipModuleGetFunction(&mut other, kernels.0, null()), hipErrorInvalidValue, "null");
+        fails(
+            hipModuleGetFunction(&mut other, function, c"nothing".as_ptr()),
+            hipErrorInvalidHandle,
+            "not a module",
+        );
+        ok(hipModuleUnload(kernels.0));
+        fails(
+            launch(function, [1; 3], [1; 3], 0, null_mut(), &mut [null_mut()]),
+            hipErrorInvalidHandle,
+            "not a function",
+        );
+        fails(
+            hipModuleGetFunction(&mut other, kernels.0, c"nothing".as_ptr()),
+            hipErrorInvalidHandle,
+            "not a module",
+        );
+        fails(hipModuleUnload(kernels.0), hipErrorInvalidHandle, "not a module");
+    }
+}
+
+#[test]
+fn a_kernel_runs_on_its_own_device_only() {
+    let kernels = Kernels::on(0);
+    let function = kernels.get("nothing");
+    on(1);
+    let run = |stream| launch(function, [1; 3], [1; 3], 0, stream, &mut [null_mut()]);
+    fails(run(null_mut()), hipErrorInvalidHandle, "kernel belongs to device 0, not to device 1");
+    let mut stream = null_mut();
+    // SAFETY: the stream is valid for writing.
+    unsafe {
+        ok(hipStreamCreate(&mut stream));
+        fails(run(stream), hipErrorInvalidHandle, "belongs to device 0");
+        ok(hipStreamDestroy(stream));
+        // A stream of the kernel's device does, whatever the current device.
+        on(0);
+        ok(hipStreamCreate(&mut stream));
+        on(1);
+        ok(run(stream));
+        ok(hipStreamDestroy(stream));
+    }
+}
+
+#[test]
+fn attributes_and_occupancy_follow_the_code_object() {
+    let kernels = Kernels::on(0);
+    let (greedy, affine) = (kernels.get("greedy"), kernels.get("affine"));
+    let attribute = |number, function| {
+        let mut value = -1;
+        // SAFETY: the value is valid for writing.
+        ok(unsafe { hipFuncGetAttribute(&mut value, number, function) });
+        value
+    };
+    // Largest workgroup, LDS, scratch, registers, launch-sized LDS.
+    assert_eq!((attribute(0, greedy), attribute(1, greedy)), (64, 40960));
+    assert_eq!((attribute(0, affine), attribute(1, affine), attribute(3, affine)), (1024, 0, 0));
+    assert!((1..=32).contains(&attribute(4, affine)));
+    assert_eq!(attribute(8, greedy), 24576);
+    let (mut grid, mut block, mut count) = (0, 0, 0);
+    // SAFETY: every pointer is valid for writing.
+    unsafe {
+        fails(hipFuncGetAttribute(&mut count, 10, greedy), hipErrorInvalidValue, "0 to 9");
+        fails(hipFuncGetAttribute(&mut count, 0, kernels.0), hipErrorInvalidHandle, "not a function");
+        // 128 KiB of LDS take three workgroups of 40 KiB; without LDS, 64 waves of 32 fill the processor.
+        ok(hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(&mut count, greedy, 64, 0));
+        assert_eq!(count, 3);
+        ok(hipModuleOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&mut count, affine, 256, 0, 0));
+        assert_eq!(count, 8);
+        let code = hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(&mut count, affine, 0, 0);
+        fails(code, hipErrorInvalidValue, "1 to 1024");
+        ok(hipModuleOccupancyMaxPotentialBlockSize(&mut grid, &mut block, affine, 0, 0));
+        assert_eq!((grid, block), (48 * 2, 1024));
+        ok(hipModuleOccupancyMaxPotentialBlockSizeWithFlags(&mut grid, &mut block, greedy, 0, 32, 0));
+        assert_eq!((grid, block), (48 * 3, 32));
+    }
+}
+
+#[test]
+fn extended_launches_count_work_items_and_record_events() {
+    let kernels = Kernels::on(0);
+    let input = upload(&[2.0f32; 128]);
+    let (n, block, mul, add) = (128u64, 64u32, 2.0f32, 1.0f32);
+    let (mut start, mut stop, mut ms) = (null_mut(), null_mut(), -1.0);
+    let mut params = params![n, block, input, input, mul, add];
+    let affine = kernels.get("affine");
+    // SAFETY: every pointer is valid for writing, and there is a pointer per argument.
+    unsafe {
+        ok(hipEventCreate(&mut start));
+        ok(hipEventCreate(&mut stop));
+        let mut run = |global| {
+            let params = params.as_mut_ptr();
+            hipExtModuleLaunchKernel(
+                affine,
+                global,
+                1,
+                1,
+                64,
+                1,
+                1,
+                0,
+                null_mut(),
+                params,
+                null_mut(),
+                start,
+                stop,
+                0,
+            )
+        };
+        ok(run(128));
+        ok(hipEventElapsedTime(&mut ms, start, stop));
+        assert!(ms >= 0.0);
+        assert_eq!(download::<f32>(input, 128), [5.0; 128]);
+        fails(run(100), hipErrorInvalidConfiguration, "no whole number");
+        ok(hipEventDestroy(start));
+        ok(hipEventDestroy(stop));
+        let code = hipModuleLaunchCooperativeKernel(affine, 1, 1, 1, 1, 1, 1, 0, null_mut(), null_mut());
+        fails(code, hipErrorNotSupported, "`affine`");
+    }
+    free(input);
+}
+
+#[test]
+fn a_profile_has_a_record_for_each_launch() {
+    let kernels = Kernels::on(2);
+    set_profile(2, true).unwrap();
+    // SAFETY: takes no pointer.
+    let code = unsafe {
+        hipModuleLaunchKernel(
+            kernels.get("nothing"),
+            3,
+            1,
+            1,
+            65,
+            1,
+            1,
+            16,
+            null_mut(),
+            null_mut(),
+            null_mut(),
+        )
+    };
+    ok(code);
+    set_profile(2, false).unwrap();
+    let records = take_profile(2).unwrap();
+    // Other tests may run at the same time.
+    let record = records.iter().find(|record| record.block == [65, 1, 1]).unwrap();
+    assert_eq!((&*record.kernel, record.grid, record.dynamic_lds), ("nothing", [3, 1, 1], 16));
+    // 65 work-items are two waves of 64.
+    assert_eq!((record.report.workgroups, record.report.waves), (3, 6));
+}
+
+#[test]
+fn threads_launch_at_once() {
+    setup();
+    std::thread::scope(|scope| {
+        for thread in 0..6 {
+            scope.spawn(move || {
+                let kernels = Kernels::on(thread % 3);
+                let affine = kernels.get("affine");
+                for round in 0..5 {
+                    let data = upload(&vec![round as f32; 300]);
+                    let (n, block, mul, add) = (300u64, 128u32, 2.0f32, thread as f32);
+                    let mut params = params![n, block, data, data, mul, add];
+                    ok(launch(affine, [3, 1, 1], [128, 1, 1], 0, null_mut(), &mut params));
+                    assert_eq!(download::<f32>(data, 300), vec![round as f32 * 2.0 + thread as f32; 300]);
+                    free(data);
+                }
+            });
+        }
+    });
+}

@@ -73,7 +73,7 @@ fn graphics_instructions_have_their_name_and_size() {
     for gfx in Gfx::ALL {
         for line in vectors(gfx.name()).lines() {
             let (hex, want) = line.split_once('\t').expect("two columns");
-            if !graphics(want).is_some_and(|kind| kind != "illegal") {
+            if graphics(want).is_none_or(|kind| kind == "illegal") {
                 continue;
             }
             let code = bytes(hex);

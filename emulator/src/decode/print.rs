@@ -536,7 +536,7 @@ fn swizzle(f: &mut fmt::Formatter<'_>, imm: u32) -> fmt::Result {
         }
         0xc000..=0xdfff => write!(f, " offset:swizzle(ROTATE,{},{or})", imm >> 10 & 1),
         0xe000..=0xffff => write!(f, " offset:swizzle(FFT,{and})"),
-        0x8000.. => write!(f, " offset:{imm}"),
+        _ if imm >= 0x8000 => write!(f, " offset:{imm}"),
         _ if and == 31 && or == 0 && xor.is_power_of_two() => write!(f, " offset:swizzle(SWAP,{xor})"),
         _ if and == 31 && or == 0 && xor != 0 && (xor + 1).is_power_of_two() => {
             write!(f, " offset:swizzle(REVERSE,{})", xor + 1)

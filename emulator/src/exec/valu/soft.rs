@@ -347,7 +347,7 @@ fn integer(x: Exact, direction: Round) -> (Option<u128>, bool) {
     (Some(keep + u128::from(up)), x.neg)
 }
 
-/// To an integer between `min` and `max`: rounded, saturated, NaN to 0.
+/// To an integer between `min` and `max`: rounded, saturated, NaN to 0. The scalar ALU's conversions.
 pub(crate) fn to_int<F: Format>(x: u64, direction: Round, min: i64, max: i64, env: Env) -> i64 {
     if is_nan::<F>(x) {
         return 0;

@@ -1,0 +1,249 @@
+//! Whole launches: what the dispatcher sets up, barriers, orders of execution, refusals.
+
+mod support;
+
+use amdgpu_emulator::{
+    CodeObject, Fault, FaultReport, Gfx, Launch, LaunchOptions, LoadError, Machine, MachineOptions, Report,
+};
+use support::Kernel;
+
+fn machine(gfx: Gfx) -> Machine {
+    let mut options = MachineOptions::default();
+    options.memory_bytes = 1 << 26;
+    Machine::new(gfx, options).expect("address space")
+}
+
+fn launch(
+    machine: &Machine,
+    object: &CodeObject,
+    grid: [u32; 3],
+    block: [u32; 3],
+    kernarg: &[u8],
+    options: LaunchOptions,
+) -> Result<Report, FaultReport> {
+    let kernel = machine.load(object).expect("loads").kernel("test").expect("the kernel");
+    machine.launch(&kernel, &Launch { grid, block, dynamic_lds: 0, kernarg, options })
+}
+
+fn words(machine: &Machine, address: u64, count: usize) -> Vec<u32> {
+    let mut bytes = vec![0; count * 4];
+    machine.read(address, &mut bytes).expect("allocated");
+    bytes.chunks(4).map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect()
+}
+
+/// Writes the packed work-item id to out[workgroup * 8 + work-item].
+// asm Gfx1100
+const IDS: &str = "
+    s_load_b64 s[8:9], s[0:1], null ; f4040200 f8000000
+    v_and_b32_e32 v1, 0x3ff, v0 ; 360200ff 000003ff
+    v_bfe_u32 v2, v0, 10, 10 ; d6100002 02291500
+    v_lshl_add_u32 v1, v2, 2, v1 ; d6460001 04050502
+    s_lshl_b32 s5, s2, 3 ; 84058302
+    v_add_nc_u32_e32 v1, s5, v1 ; 4a020205
+    v_lshlrev_b32_e32 v1, 2, v1 ; 30020282
+    s_waitcnt lgkmcnt(0) ; bf89fc07
+    global_store_b32 v1, v0, s[8:9] ; dc6a0000 00080001
+";
+
+#[test]
+fn work_item_ids_are_packed_and_workgroup_ids_follow_the_user_registers() {
+    let machine = machine(Gfx::Gfx1100);
+    let out = machine.alloc(4 * 8 * 3).unwrap();
+    let mut kernel = Kernel::new(Gfx::Gfx1100, IDS);
+    kernel.args = &[(8, "global_buffer")];
+    let report = launch(
+        &machine,
+        &kernel.build(),
+        [3, 1, 1],
+        [4, 2, 1],
+        &out.to_le_bytes(),
+        LaunchOptions::default(),
+    )
+    .unwrap();
+    assert_eq!((report.workgroups, report.waves), (3, 3));
+    assert_eq!((report.wave_instructions, report.lane_instructions), (30, 240));
+    let expected: Vec<u32> =
+        (0..3).flat_map(|_| (0..2).flat_map(|y| (0..4).map(move |x| x | y << 10))).collect();
+    assert_eq!(words(&machine, out, 24), expected);
+}
+
+/// gfx10 has the ids in registers of their own.
+// asm Gfx1030
+const SEPARATE_IDS: &str = "
+    s_load_dwordx2 s[8:9], s[0:1], null ; f4040200 fa000000
+    v_lshl_add_u32 v3, v1, 2, v0 ; d7460003 04010501
+    v_lshl_add_u32 v3, v2, 3, v3 ; d7460003 040d0702
+    v_lshlrev_b32_e32 v4, 2, v3 ; 34080682
+    s_waitcnt lgkmcnt(0) ; bf8cc07f
+    global_store_dword v4, v3, s[8:9] ; dc708000 00080304
+";
+
+#[test]
+fn work_item_ids_have_registers_of_their_own_on_gfx10() {
+    let machine = machine(Gfx::Gfx1030);
+    let out = machine.alloc(4 * 16).unwrap();
+    let mut kernel = Kernel::new(Gfx::Gfx1030, SEPARATE_IDS);
+    kernel.args = &[(8, "global_buffer")];
+    launch(&machine, &kernel.build(), [1, 1, 1], [4, 2, 2], &out.to_le_bytes(), LaunchOptions::default()).unwrap();
+    assert_eq!(words(&machine, out, 16), (0..16).collect::<Vec<_>>());
+}
+
+/// Stores the hidden arguments and the workgroup id as gfx12 gives it.
+// asm Gfx1201
+const HIDDEN: &str = "
+    s_load_b64 s[8:9], s[0:1], 0x0 ; f4002200 f8000000
+    s_load_b128 s[12:15], s[0:1], 0x8 ; f4004300 f8000008
+    s_mov_b32 s4, ttmp9 ; be840075
+    s_lshr_b32 s5, ttmp7, 16 ; 85059073
+    v_mov_b32_e32 v1, 0 ; 7e020280
+    s_wait_kmcnt 0x0 ; bfc70000
+    v_mov_b32_e32 v4, s12 ; 7e08020c
+    v_mov_b32_e32 v5, s13 ; 7e0a020d
+    v_mov_b32_e32 v6, s14 ; 7e0c020e
+    v_mov_b32_e32 v7, s15 ; 7e0e020f
+    v_mov_b32_e32 v8, s4 ; 7e100204
+    v_mov_b32_e32 v9, s5 ; 7e120205
+    global_store_b128 v1, v[4:7], s[8:9] ; ee074008 02000000 00000001
+    global_store_b64 v1, v[8:9], s[8:9] offset:16 ; ee06c008 04000000 00001001
+";
+
+#[test]
+fn hidden_arguments_hold_the_geometry() {
+    let machine = machine(Gfx::Gfx1201);
+    let out = machine.alloc(24).unwrap();
+    let mut kernel = Kernel::new(Gfx::Gfx1201, HIDDEN);
+    kernel.args = &[
+        (8, "global_buffer"),
+        (4, "hidden_block_count_x"),
+        (4, "hidden_block_count_z"),
+        (2, "hidden_group_size_x"),
+        (2, "hidden_group_size_y"),
+        (2, "hidden_remainder_x"),
+        (2, "hidden_grid_dims"),
+    ];
+    let mut options = LaunchOptions::default();
+    options.threads = 1;
+    launch(&machine, &kernel.build(), [5, 1, 7], [16, 2, 1], &out.to_le_bytes(), options).unwrap();
+    // The last workgroup wrote last.
+    assert_eq!(words(&machine, out, 6), [5, 7, 16 | 2 << 16, 3 << 16, 4, 6]);
+}
+
+/// Every wave writes its number to LDS, waits, and reads its neighbour's.
+// asm Gfx90a
+const EXCHANGE: &str = "
+    s_load_dwordx2 s[8:9], s[0:1], 0x0 ; c0060200 00000000
+    v_and_b32_e32 v0, 0x3ff, v0 ; 260000ff 000003ff
+    v_lshlrev_b32_e32 v1, 2, v0 ; 24020082
+    ds_write_b32 v1, v0 ; d81a0000 00000001
+    s_waitcnt lgkmcnt(0) ; bf8cc07f
+    s_barrier ; bf8a0000
+    v_xor_b32_e32 v2, 0x100, v1 ; 2a0402ff 00000100
+    ds_read_b32 v3, v2 ; d86c0000 03000002
+    s_waitcnt lgkmcnt(0) ; bf8cc07f
+    global_store_dword v1, v3, s[8:9] ; dc708000 00080301
+";
+
+#[test]
+fn waves_of_a_workgroup_meet_at_a_barrier_in_any_order() {
+    let machine = machine(Gfx::Gfx90a);
+    let out = machine.alloc(4 * 128).unwrap();
+    let mut kernel = Kernel::new(Gfx::Gfx90a, EXCHANGE);
+    kernel.args = &[(8, "global_buffer")];
+    kernel.lds = 512;
+    for shuffle in [None, Some(0), Some(1), Some(99)] {
+        machine.fill(out, 0xff, 512).unwrap();
+        let mut options = LaunchOptions::default();
+        options.shuffle = shuffle;
+        launch(&machine, &kernel.build(), [1, 1, 1], [128, 1, 1], &out.to_le_bytes(), options).unwrap();
+        assert_eq!(words(&machine, out, 128), (0..128).map(|n| n ^ 64).collect::<Vec<_>>(), "{shuffle:?}");
+    }
+}
+
+/// out[workgroup] += 1 in every lane, and fails in workgroup 7 and up.
+// asm Gfx1100
+const FAIL_FROM_7: &str = "
+    s_cmp_lt_u32 s2, 7 ; bf0a8702
+    s_cbranch_scc1 1 ; bfa20001
+    s_trap 2 ; bf900002
+    s_nop 0 ; bf800000
+";
+
+#[test]
+fn the_lowest_workgroup_that_faults_is_reported_whatever_the_threads() {
+    let machine = machine(Gfx::Gfx1100);
+    let object = Kernel::new(Gfx::Gfx1100, FAIL_FROM_7).build();
+    let mut reports = Vec::new();
+    for threads in [1, 2, 4] {
+        let mut options = LaunchOptions::default();
+        options.threads = threads;
+        let report = launch(&machine, &object, [4096, 1, 1], [256, 1, 1], &[], options).unwrap_err();
+        assert_eq!(*report.fault(), Fault::Trap { id: 2 });
+        assert_eq!(report.site().unwrap().workgroup, [7, 0, 0]);
+        reports.push(report.to_string());
+    }
+    assert_eq!(reports[0], reports[1]);
+    assert_eq!(reports[0], reports[2]);
+}
+
+#[test]
+fn an_endless_loop_runs_out_of_its_budget() {
+    // asm Gfx1100
+    let program = "
+        s_branch 65535 ; bfa0ffff
+    ";
+    let machine = machine(Gfx::Gfx1100);
+    let mut options = LaunchOptions::default();
+    options.instruction_budget = 1000;
+    let report =
+        launch(&machine, &Kernel::new(Gfx::Gfx1100, program).build(), [1; 3], [32, 1, 1], &[], options).unwrap_err();
+    assert_eq!(*report.fault(), Fault::Budget { budget: 1000 });
+}
+
+#[test]
+fn an_instruction_that_is_not_executed_names_itself() {
+    // asm Gfx1100
+    let program = "
+        image_load v[0:3], v[4:5], s[0:7] dmask:0xf dim:SQ_RSRC_IMG_2D unorm ; f0000f84 00000004
+    ";
+    let machine = machine(Gfx::Gfx1100);
+    let object = Kernel::new(Gfx::Gfx1100, program).build();
+    let report = launch(&machine, &object, [1; 3], [32, 1, 1], &[], LaunchOptions::default()).unwrap_err();
+    let Fault::Unsupported { instruction, gfx } = report.fault() else { panic!("{report}") };
+    assert!(instruction.starts_with("image_load"), "{instruction}");
+    assert_eq!((*gfx, report.kernel()), (Gfx::Gfx1100, "test"));
+}
+
+#[test]
+fn refused_launches_say_what_is_wrong_and_run_nothing() {
+    let machine = machine(Gfx::Gfx1100);
+    let mut kernel = Kernel::new(Gfx::Gfx1100, IDS);
+    kernel.args = &[(8, "global_buffer")];
+    kernel.max_workgroup_size = 256;
+    let object = kernel.build();
+    let refused = |grid, block, kernarg: &[u8]| {
+        let report = launch(&machine, &object, grid, block, kernarg, LaunchOptions::default()).unwrap_err();
+        assert!(report.site().is_none());
+        report.fault().clone()
+    };
+    let (grid, block) = ([1, 0, 1], [1, 1, 1]);
+    assert_eq!(refused(grid, block, &[0; 8]), Fault::Geometry { grid, block });
+    assert_eq!(refused([1; 3], [257, 1, 1], &[0; 8]), Fault::WorkgroupSize { size: 257, limit: 256 });
+    assert_eq!(refused([1; 3], [1; 3], &[0; 4]), Fault::Arguments { given: 4, needed: 8 });
+    let (grid, block) = ([u32::MAX, 1, 1], [2, 1, 1]);
+    assert_eq!(refused(grid, block, &[0; 8]), Fault::Geometry { grid, block });
+}
+
+#[test]
+fn a_code_object_for_another_target_is_refused() {
+    let object = Kernel::new(Gfx::Gfx1030, SEPARATE_IDS).build();
+    let error = machine(Gfx::Gfx1100).load(&object).unwrap_err();
+    assert_eq!(error, LoadError::WrongTarget { code_object: Gfx::Gfx1030, machine: Gfx::Gfx1100 });
+}
+
+#[test]
+fn machines_have_memory_at_the_same_addresses_in_every_run() {
+    let machine = machine(Gfx::Gfx1100);
+    let address = machine.alloc(100).unwrap();
+    // The lowest free slot of fixed places, and the first page stays free.
+    assert_eq!(address % 0x100_0000_0000, 0x1000);
+}

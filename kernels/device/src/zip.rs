@@ -66,13 +66,23 @@ pub trait Inputs<const K: usize>: Copy {
     ///
     /// # Safety
     /// They can be read, and where `whole` says so, those of stride 1 lie on a boundary as [`load`] wants it.
-    unsafe fn block<const N: usize>(self, at: [usize; K], strides: [usize; K], whole: [bool; K]) -> Self::Block<N>;
+    unsafe fn block<const N: usize>(
+        self,
+        at: [usize; K],
+        strides: [usize; K],
+        whole: [bool; K],
+    ) -> Self::Block<N>;
     /// `N` rows of `N` elements of each. Row `i` starts `i · step` after `at`; its elements are consecutive. Of a
     /// tensor that is `across`, the result is transposed.
     ///
     /// # Safety
     /// They can be read, and all rows lie on a boundary as [`load`] wants it.
-    unsafe fn tile<const N: usize>(self, at: [usize; K], step: [usize; K], across: [bool; K]) -> [Self::Block<N>; N];
+    unsafe fn tile<const N: usize>(
+        self,
+        at: [usize; K],
+        step: [usize; K],
+        across: [bool; K],
+    ) -> [Self::Block<N>; N];
     /// Element number `i` of each.
     fn pick<const N: usize>(block: &Self::Block<N>, i: usize) -> Self::Item;
     /// Whether each pointer is on a boundary as [`load`] wants it.

@@ -51,7 +51,9 @@ unsafe fn allocate_rows(
 
 /// Frees device memory, or what host and device share.
 fn free(runtime: &Runtime, pointer: *mut c_void) -> Result<(), Error> {
-    runtime.free(pointer, "device or managed memory", |kind| !matches!(kind, BlockKind::Pinned { .. }))
+    runtime.free(pointer, "device or managed memory", |kind| {
+        matches!(kind, BlockKind::Device | BlockKind::Managed)
+    })
 }
 
 fn free_pinned(runtime: &Runtime, pointer: *mut c_void) -> Result<(), Error> {

@@ -28,12 +28,14 @@ pub(crate) enum BlockKind {
     Pinned { flags: u32 },
     /// Memory that migrates.
     Managed,
+    /// A variable of a loaded code object.
+    Variable,
 }
 
 impl BlockKind {
     /// Whether the host may access it directly.
     fn on_host(self) -> bool {
-        self != BlockKind::Device
+        matches!(self, BlockKind::Pinned { .. } | BlockKind::Managed)
     }
 }
 
@@ -58,7 +60,7 @@ pub(crate) struct Blocks {
 }
 
 impl Blocks {
-    fn insert(&self, block: Block) {
+    pub(crate) fn insert(&self, block: Block) {
         self.live.write().unwrap_or_else(PoisonError::into_inner).insert(block.base, block);
     }
 
@@ -106,14 +108,23 @@ impl Blocks {
         }
     }
 
+    /// Forgets a variable whose code object is unloaded.
+    pub(crate) fn remove_variable(&self, base: u64) {
+        self.remove(base, |block| block.kind == BlockKind::Variable);
+    }
+
     /// Bytes given out on a device.
     pub(crate) fn used(&self, device: usize) -> u64 {
         let live = self.live.read().unwrap_or_else(PoisonError::into_inner);
-        live.values().filter(|block| block.device == device).map(|block| block.size).sum()
+        let of_device =
+            live.values().filter(|block| block.device == device && block.kind != BlockKind::Variable);
+        of_device.map(|block| block.size).sum()
     }
 
+    /// How many blocks programs hold.
     pub(crate) fn len(&self) -> usize {
-        self.live.read().unwrap_or_else(PoisonError::into_inner).len()
+        let live = self.live.read().unwrap_or_else(PoisonError::into_inner);
+        live.values().filter(|block| block.kind != BlockKind::Variable).count()
     }
 }
 
@@ -164,7 +175,9 @@ impl Runtime {
     /// Frees everything on a device.
     pub(crate) fn free_all(&self, device: &Device) {
         for block in self.blocks.remove_device(device.ordinal) {
-            drop(device.machine.free(block.base));
+            if block.kind != BlockKind::Variable {
+                drop(device.machine.free(block.base));
+            }
         }
     }
 
@@ -202,7 +215,7 @@ impl Runtime {
         match self.block_of(name, address)?.kind {
             BlockKind::Pinned { flags } => Ok(flags),
             BlockKind::Managed => Ok(0),
-            BlockKind::Device => Err(Error::Argument {
+            BlockKind::Device | BlockKind::Variable => Err(Error::Argument {
                 name,
                 value: format!("{address:#x}, which is device memory"),
                 expected: "it must be memory of hipHostMalloc",
@@ -421,7 +434,7 @@ impl Runtime {
             None => (HIP_MEMORY_TYPE_UNREGISTERED, -1, 0),
             Some(block) => {
                 let (type_, flags) = match block.kind {
-                    BlockKind::Device => (HIP_MEMORY_TYPE_DEVICE, 0),
+                    BlockKind::Device | BlockKind::Variable => (HIP_MEMORY_TYPE_DEVICE, 0),
                     BlockKind::Managed => (HIP_MEMORY_TYPE_MANAGED, 0),
                     BlockKind::Pinned { flags } => (HIP_MEMORY_TYPE_HOST, flags),
                 };

@@ -33,7 +33,8 @@ pub(crate) mod stream;
 pub(crate) struct Runtime {
     pub(crate) devices: Vec<Device>,
     pub(crate) handles: Handles,
-    pub(crate) blocks: Blocks,
+    /// Shared with the modules, whose variables are memory too.
+    pub(crate) blocks: Arc<Blocks>,
     pub(crate) registry: Registry,
 }
 
@@ -51,7 +52,7 @@ impl Runtime {
             .enumerate()
             .map(|(ordinal, gfx)| Device::new(ordinal, *gfx, &handles))
             .collect::<Result<_, _>>()?;
-        Ok(Runtime { devices, handles, blocks: Blocks::default(), registry: Registry::default() })
+        Ok(Runtime { devices, handles, blocks: Arc::default(), registry: Registry::default() })
     }
 
     pub(crate) fn targets(&self) -> Vec<Gfx> {

@@ -8,6 +8,7 @@ use amdgpu_emulator::{CodeObject, Kernel, KernelInfo, LoadError, LoadedModule, O
 
 use super::Runtime;
 use super::device::Device;
+use super::memory::{Block, BlockKind, Blocks};
 use crate::error::Error;
 use crate::types::hipFuncAttributes;
 
@@ -21,6 +22,17 @@ pub(crate) struct Module {
     loaded: LoadedModule,
     /// Handles of the functions that were asked for, by name.
     functions: Mutex<HashMap<String, usize>>,
+    /// Addresses of the variables that were asked for, which count as memory of the device since then.
+    variables: Mutex<Vec<u64>>,
+    blocks: Arc<Blocks>,
+}
+
+impl Drop for Module {
+    fn drop(&mut self) {
+        for base in self.variables.get_mut().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            self.blocks.remove_variable(base);
+        }
+    }
 }
 
 /// A kernel of a loaded code object. It keeps the code object loaded while it runs.
@@ -33,7 +45,7 @@ pub(crate) struct Function {
 
 impl Module {
     /// Loads a code object, or the one for the device in an offload bundle.
-    pub(crate) fn load(device: &Device, bytes: &[u8]) -> Result<Module, Error> {
+    pub(crate) fn load(device: &Device, bytes: &[u8], blocks: &Arc<Blocks>) -> Result<Module, Error> {
         let (ordinal, gfx) = (device.ordinal, device.gfx);
         let object = CodeObject::parse_for(bytes, gfx).map_err(|error| match error {
             ObjectError::Bundle { .. } | ObjectError::UnknownGfx(_) | ObjectError::UnknownMachine(_) => {
@@ -51,7 +63,14 @@ impl Module {
             LoadError::Memory(error) => device.memory_error(error),
             error => Error::Load(error.to_string()),
         })?;
-        Ok(Module { device: ordinal, object, loaded, functions: Mutex::default() })
+        Ok(Module {
+            device: ordinal,
+            object,
+            loaded,
+            functions: Mutex::default(),
+            variables: Mutex::default(),
+            blocks: blocks.clone(),
+        })
     }
 
     /// The kernel called `name`.
@@ -72,7 +91,13 @@ impl Module {
 
     /// Address and size of the variable called `name`.
     pub(crate) fn global(&self, name: &str) -> Result<(u64, u64), Error> {
-        self.loaded.global(name).ok_or_else(|| Error::NoGlobal(name.to_owned()))
+        let (base, size) = self.loaded.global(name).ok_or_else(|| Error::NoGlobal(name.to_owned()))?;
+        let mut variables = self.variables.lock().unwrap_or_else(PoisonError::into_inner);
+        if !variables.contains(&base) {
+            variables.push(base);
+            self.blocks.insert(Block { base, size, device: self.device, kind: BlockKind::Variable });
+        }
+        Ok((base, size))
     }
 }
 
@@ -101,7 +126,7 @@ impl Function {
 impl Runtime {
     /// Loads a code object on the current device.
     pub(crate) fn load_module(&self, bytes: &[u8]) -> Result<*mut c_void, Error> {
-        Ok(self.handles.insert(Arc::new(Module::load(self.current(), bytes)?)))
+        Ok(self.handles.insert(Arc::new(Module::load(self.current(), bytes, &self.blocks)?)))
     }
 
     /// Unloads a module; its functions are gone with it.

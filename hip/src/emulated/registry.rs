@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Runtime;
 use super::device::Device;
-use super::memory::BlockKind;
+use super::memory::{BlockKind, Blocks};
 use super::module::{Function, Module};
 use crate::error::Error;
 use crate::image::bytes_at;
@@ -137,14 +137,14 @@ impl Contents {
     }
 
     /// The code object of a fat binary on a device, loaded on first use.
-    fn module(&mut self, binary: usize, device: &Device) -> Result<Arc<Module>, Error> {
+    fn module(&mut self, binary: usize, device: &Device, blocks: &Arc<Blocks>) -> Result<Arc<Module>, Error> {
         if let Some(module) = self.modules.get(&(binary, device.ordinal)) {
             return Ok(module.clone());
         }
         let image = self.binaries.get(&binary).copied().unwrap_or_default();
         // SAFETY: the compiler put a whole offload bundle there, and it is part of the program.
         let bytes = unsafe { bytes_at(image as *const c_void)? };
-        let module = Arc::new(Module::load(device, bytes)?);
+        let module = Arc::new(Module::load(device, bytes, blocks)?);
         // Where a managed variable is has to be written into each code object that uses it.
         for symbol in self.symbols.values().filter(|symbol| symbol.binary == binary) {
             if let SymbolKind::Managed { address } = symbol.kind
@@ -172,7 +172,8 @@ impl Runtime {
             return Ok(function.clone());
         }
         let symbol = contents.symbol(host).map_err(|_| Error::NotRegisteredKernel(host as u64))?;
-        let function = Arc::new(contents.module(symbol.binary, device)?.function(&symbol.name)?);
+        let function =
+            Arc::new(contents.module(symbol.binary, device, &self.blocks)?.function(&symbol.name)?);
         contents.functions.insert(key, function.clone());
         Ok(function)
     }
@@ -195,7 +196,9 @@ impl Runtime {
         let symbol = contents.symbol(host)?;
         match symbol.kind {
             SymbolKind::Kernel => Err(Error::NotRegisteredSymbol(host as u64)),
-            SymbolKind::Variable => contents.module(symbol.binary, self.current())?.global(&symbol.name),
+            SymbolKind::Variable => {
+                contents.module(symbol.binary, self.current(), &self.blocks)?.global(&symbol.name)
+            }
             SymbolKind::Managed { address } => {
                 let size = self.blocks.find(address).map_or(0, |block| block.size);
                 Ok((address, size))

@@ -1,1 +1,75 @@
-//! Candle GPU kernels on AMD.
+//! Candle's GPU kernels in Rust, on AMD GPUs and on an exact AMDGPU emulator.
+//!
+//! A [`Device`] is a GPU, or an emulated one where there is none. On its [`Stream`]s, memory is a
+//! [`DeviceBuffer`], and each kernel is a function in [`kernels`] whose arguments are checked: types by the
+//! compiler, lengths and geometry before the launch.
+//!
+//! ```
+//! use candle_amdgpu::{Device, DeviceBuffer, LaunchConfig, Layout, kernels::affine::affine_f32};
+//!
+//! let stream = Device::new(0)?.stream()?;
+//! let x = DeviceBuffer::from_slice(&stream, &[1.0_f32, 2.0, 3.0])?;
+//! let mut y = DeviceBuffer::zeros(&stream, 3)?;
+//! affine_f32(&stream, LaunchConfig::auto(), &Layout::flat(3), &x, &mut y, 2.0, 0.5)?;
+//! assert_eq!(y.to_vec()?, [2.5, 4.5, 6.5]);
+//! # Ok::<(), candle_amdgpu::Error>(())
+//! ```
+//!
+//! Which devices there are is chosen by the environment variable `CANDLE_AMDGPU_DEVICE`: `auto` (the default: real
+//! ones if there are any), `hip`, `emulator`, or `emulator:gfx1100`.
+//!
+//! Features: `kernels` (default) has Candle's kernels; without it the crate is a runtime for kernels of your own.
+//! `cli` (default) has the program `candle-amdgpu`, `verify` (in `cli`) the property tests behind it. `rocm-rs`
+//! lets the wrappers take rocm-rs's memory and streams.
+
+// Generated wrappers name this crate as their users do.
+extern crate self as candle_amdgpu;
+
+mod access;
+mod buffer;
+#[cfg(feature = "kernels")]
+mod candle;
+mod count;
+mod device;
+mod element;
+mod error;
+mod event;
+mod function;
+pub mod generated;
+pub mod kernel;
+mod launch;
+mod layout;
+mod module;
+#[cfg(feature = "verify")]
+pub mod reference;
+#[cfg(feature = "rocm-rs")]
+mod rocm;
+mod staging;
+mod stream;
+mod sys;
+#[cfg(feature = "verify")]
+pub mod verify;
+
+pub use access::{DeviceRead, DeviceWrite, Memory, Null, ReadOrNull, WriteOrNull};
+pub use amdgpu_emulator::{CodeObject, KernelInfo};
+pub use buffer::{DeviceBuffer, DeviceView, DeviceViewMut};
+#[cfg(feature = "kernels")]
+pub use candle::{
+    AFFINE, ALL_IDS, BINARY, CAST, CONV, FILL, INDEXING, Id, QUANTIZED, REDUCE, SORT, TERNARY, UNARY,
+};
+pub use count::Count;
+pub use device::{Device, MemoryInfo, Properties, backend};
+pub use element::{Element, KernelValue, bf16, f8e4m3, f16};
+pub use error::{Error, Result};
+pub use function::{Function, LaunchBuilder};
+pub use kernel::{Kernel, Module};
+pub use launch::LaunchConfig;
+pub use layout::Layout;
+pub use module::Loaded;
+pub use stream::{AsStream, Stream, StreamRef};
+
+/// Candle's kernels: a module for each family, with a launch wrapper for each kernel.
+#[cfg(feature = "kernels")]
+pub mod kernels {
+    include!(concat!(env!("OUT_DIR"), "/kernels.rs"));
+}

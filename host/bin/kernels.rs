@@ -1,0 +1,201 @@
+//! `candle-amdgpu kernels`
+
+use crate::output::{print, print_json, print_table, table};
+use anyhow::{Context, Result, bail};
+use candle_amdgpu::kernel::Object;
+use candle_amdgpu::{CodeObject, Kernel, KernelInfo, kernels};
+use clap::Args;
+use serde::Serialize;
+
+/// List the kernels of this build: arguments, registers, memory, code size, occupancy
+///
+/// Waves per SIMD is how many waves of the kernel, in workgroups of its own size, fit on one SIMD unit at once: the
+/// least of what vector registers, LDS and the hardware's own limit allow, with registers and LDS in the blocks
+/// they are allocated in (LLVM's AMDGPU usage guide and AMDGPUBaseInfo: getVGPRAllocGranule, getTotalNumVGPRs,
+/// getMaxWavesPerEU).
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  candle-amdgpu kernels --family affine --gfx gfx1100
+  candle-amdgpu kernels --dtype bf16 --json
+
+Exit codes: 0 success; 2 wrong arguments.")]
+pub struct Kernels {
+    /// Only this family
+    #[arg(long)]
+    family: Option<String>,
+    /// Only kernels that read or write elements of this type, such as f16
+    #[arg(long)]
+    dtype: Option<String>,
+    /// Only this target, such as gfx1100
+    #[arg(long)]
+    gfx: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Entry {
+    family: &'static str,
+    name: &'static str,
+    gfx: &'static str,
+    arguments: Vec<Argument>,
+    vgprs: u32,
+    agprs: u32,
+    sgprs: u32,
+    lds_bytes: u32,
+    scratch_bytes: u32,
+    vgpr_spills: u32,
+    sgpr_spills: u32,
+    code_bytes: u64,
+    waves_per_simd: u32,
+    wave_size: u32,
+    workgroup: [u32; 3],
+    max_workgroup_size: u32,
+    items_per_lane: u32,
+    file: &'static str,
+    line: u32,
+}
+
+#[derive(Serialize)]
+struct Argument {
+    name: &'static str,
+    #[serde(rename = "type")]
+    ty: String,
+    size: u32,
+    nullable: bool,
+}
+
+impl Kernels {
+    pub fn run(self) -> Result<bool> {
+        let entries = self.entries()?;
+        if entries.is_empty() {
+            bail!("no kernel matches: {}", self.there_are());
+        }
+        if self.json {
+            print_json(&entries)?;
+            return Ok(true);
+        }
+        let header = [
+            "kernel",
+            "gfx",
+            "arguments",
+            "VGPRs",
+            "SGPRs",
+            "LDS",
+            "scratch",
+            "spills",
+            "code",
+            "waves/SIMD",
+        ];
+        let mut table = table(header, 3);
+        for e in &entries {
+            table.add_row([
+                e.name.to_owned(),
+                e.gfx.to_owned(),
+                e.arguments.iter().map(|a| format!("{}: {}", a.name, a.ty)).collect::<Vec<_>>().join(", "),
+                e.vgprs.to_string(),
+                e.sgprs.to_string(),
+                e.lds_bytes.to_string(),
+                e.scratch_bytes.to_string(),
+                (e.vgpr_spills + e.sgpr_spills).to_string(),
+                e.code_bytes.to_string(),
+                e.waves_per_simd.to_string(),
+            ]);
+        }
+        print_table(&table)?;
+        let names =
+            entries.iter().map(|e| (e.family, e.name)).collect::<std::collections::BTreeSet<_>>().len();
+        print(&format!("\n{names} kernels, {} code objects' entries", entries.len()))?;
+        Ok(true)
+    }
+
+    fn entries(&self) -> Result<Vec<Entry>> {
+        let mut entries = Vec::new();
+        for module in kernels::MODULES {
+            if self.family.as_deref().is_some_and(|family| family != module.name()) {
+                continue;
+            }
+            let objects = module
+                .objects()
+                .iter()
+                .filter(|object| self.gfx.as_deref().is_none_or(|gfx| gfx == object.gfx))
+                .map(|object| Ok((object, parse(module.name(), object)?)))
+                .collect::<Result<Vec<_>>>()?;
+            for kernel in module.kernels().iter().filter(|kernel| self.has_dtype(kernel)) {
+                for (object, code) in &objects {
+                    let info = code.kernel(kernel.name).with_context(|| {
+                        format!(
+                            "the code object of {} for {} lacks {}",
+                            module.name(),
+                            object.gfx,
+                            kernel.name
+                        )
+                    })?;
+                    entries.push(Entry::of(kernel, object, code, info));
+                }
+            }
+        }
+        Ok(entries)
+    }
+
+    fn has_dtype(&self, kernel: &Kernel) -> bool {
+        self.dtype.as_deref().is_none_or(|dtype| {
+            kernel
+                .args
+                .iter()
+                .any(|arg| arg.ty.is_pointer() && arg.layout.is_none() && arg.ty.element() == dtype)
+        })
+    }
+
+    /// What the filters can be.
+    fn there_are(&self) -> String {
+        let families: Vec<_> = kernels::MODULES.iter().map(|module| module.name()).collect();
+        let targets: std::collections::BTreeSet<_> =
+            kernels::MODULES.iter().flat_map(|module| module.objects()).map(|object| object.gfx).collect();
+        format!("this build has the families {families:?} for the targets {targets:?}")
+    }
+}
+
+fn parse(family: &str, object: &Object) -> Result<CodeObject> {
+    CodeObject::parse(object.bytes)
+        .with_context(|| format!("the code object of {family} for {} cannot be read", object.gfx))
+}
+
+impl Entry {
+    fn of(kernel: &'static Kernel, object: &Object, code: &CodeObject, info: &KernelInfo) -> Entry {
+        let geometry = &kernel.geometry;
+        let lanes = geometry.workgroup.iter().product();
+        Entry {
+            family: kernel.family,
+            name: kernel.name,
+            gfx: object.gfx,
+            arguments: kernel
+                .args
+                .iter()
+                .map(|arg| Argument {
+                    name: arg.name,
+                    ty: arg.ty.to_string(),
+                    size: arg.size,
+                    nullable: arg.nullable,
+                })
+                .collect(),
+            vgprs: info.vgprs,
+            agprs: info.agprs,
+            sgprs: info.sgprs,
+            lds_bytes: info.lds_size + geometry.lds_bytes,
+            scratch_bytes: info.scratch_size,
+            vgpr_spills: info.vgpr_spills,
+            sgpr_spills: info.sgpr_spills,
+            code_bytes: info.code_bytes,
+            waves_per_simd: amdhip64::occupancy(code.gfx(), info, lanes, geometry.lds_bytes).waves_per_simd,
+            wave_size: info.wave_size,
+            workgroup: geometry.workgroup,
+            max_workgroup_size: info.max_workgroup_size,
+            items_per_lane: geometry.items_per_lane,
+            file: kernel.file,
+            line: kernel.line,
+        }
+    }
+}

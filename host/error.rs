@@ -1,0 +1,255 @@
+//! Everything that can go wrong, with the values that say why.
+
+use std::ffi::CStr;
+
+/// The crate's result.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// An error of this crate. Each text names what was wrong, with which values, and what mends it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A function of the HIP runtime failed.
+    #[error("{call} failed: {name} ({code}), {}", detail.as_ref().unwrap_or(description))]
+    Hip {
+        /// Name of the function.
+        call: &'static str,
+        /// The `hipError_t`.
+        code: u32,
+        /// Its name, such as `hipErrorOutOfMemory`.
+        name: String,
+        /// What the runtime says about it.
+        description: String,
+        /// What was wrong, with the values, where this project's own runtime knows: the emulator's report of a
+        /// fault, for example.
+        detail: Option<String>,
+    },
+    /// No device has this number.
+    #[error("there is no device {ordinal}: {count} found ({backend}); `candle-amdgpu devices` lists them")]
+    NoDevice {
+        /// The number asked for.
+        ordinal: usize,
+        /// How many devices there are.
+        count: usize,
+        /// What runs them.
+        backend: String,
+    },
+    /// No device is of this target.
+    #[error(
+        "no device is a {arch}: {found:?} found ({backend}); CANDLE_AMDGPU_DEVICE=emulator:{arch} emulates one"
+    )]
+    NoSuchArch {
+        /// The target asked for.
+        arch: String,
+        /// Targets of the devices there are.
+        found: Vec<String>,
+        /// What runs them.
+        backend: String,
+    },
+    /// The module has no kernel of this name.
+    #[error("module `{module}` has no kernel `{name}`; the nearest of its {count} are {near:?}")]
+    UnknownKernel {
+        /// The module.
+        module: String,
+        /// The name asked for.
+        name: String,
+        /// How many kernels the module has.
+        count: usize,
+        /// Those whose names are nearest.
+        near: Vec<String>,
+    },
+    /// The module was not compiled for this device's target.
+    #[error(
+        "module `{module}` has no code object for {arch}, only for {have:?}: build with CANDLE_AMDGPU_ARCHS={arch} \
+         (several targets are separated by commas)"
+    )]
+    NoCodeObject {
+        /// The module.
+        module: String,
+        /// The device's target.
+        arch: String,
+        /// Targets it was compiled for.
+        have: Vec<String>,
+    },
+    /// Bytes that are no code object.
+    #[error("module `{module}` cannot be loaded: {reason}")]
+    BadCodeObject {
+        /// The module.
+        module: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A buffer is shorter than a kernel needs.
+    #[error("{kernel}: `{arg}` has {have} elements, {need} are needed ({why})")]
+    BufferTooShort {
+        /// The kernel.
+        kernel: String,
+        /// The argument.
+        arg: String,
+        /// Its elements.
+        have: usize,
+        /// The elements it must have.
+        need: u128,
+        /// Where that number comes from.
+        why: String,
+    },
+    /// A null pointer where a kernel needs memory.
+    #[error("{kernel}: `{arg}` must be device memory, it is null")]
+    NullArgument {
+        /// The kernel.
+        kernel: String,
+        /// The argument.
+        arg: String,
+    },
+    /// The operands of one kernel have different shapes.
+    #[error("{kernel}: operands must have one shape, they have {shapes:?}; broadcast the smaller one first")]
+    ShapesDiffer {
+        /// The kernel.
+        kernel: String,
+        /// The shapes.
+        shapes: Vec<Vec<usize>>,
+    },
+    /// Memory of one device, used on another.
+    #[error(
+        "{kernel}: `{arg}` is memory of device {memory}, the stream is one of device {stream}; copy it first"
+    )]
+    WrongDevice {
+        /// The kernel.
+        kernel: String,
+        /// The argument.
+        arg: String,
+        /// Device of the memory.
+        memory: usize,
+        /// Device of the stream.
+        stream: usize,
+    },
+    /// A launch dimension is zero.
+    #[error("{kernel}: grid {grid:?} of workgroups {block:?}: no dimension may be 0")]
+    ZeroDimension {
+        /// The kernel.
+        kernel: String,
+        /// Workgroups in x, y and z.
+        grid: [u32; 3],
+        /// Lanes of a workgroup in x, y and z.
+        block: [u32; 3],
+    },
+    /// The workgroup is larger than device or kernel allow.
+    #[error("{kernel}: a workgroup of {block:?} lanes: {limit}")]
+    WorkgroupTooLarge {
+        /// The kernel.
+        kernel: String,
+        /// Lanes of a workgroup in x, y and z.
+        block: [u32; 3],
+        /// The limit that it breaks.
+        limit: String,
+    },
+    /// The grid is larger than the device allows.
+    #[error("{kernel}: a grid of {grid:?} workgroups of {block:?}: {limit}")]
+    GridTooLarge {
+        /// The kernel.
+        kernel: String,
+        /// Workgroups in x, y and z.
+        grid: [u32; 3],
+        /// Lanes of a workgroup in x, y and z.
+        block: [u32; 3],
+        /// The limit that it breaks.
+        limit: String,
+    },
+    /// More workgroup memory than the device has.
+    #[error("{kernel}: {asked} bytes of workgroup memory (LDS), the device has {limit}")]
+    LdsTooLarge {
+        /// The kernel.
+        kernel: String,
+        /// Bytes asked for, with what the kernel has of its own.
+        asked: u64,
+        /// The device's limit.
+        limit: u64,
+    },
+    /// The kernel does not say under which geometry it wants to be launched.
+    #[error("{kernel} states no launch geometry: pass LaunchConfig::explicit(grid, block, lds_bytes)")]
+    NoGeometry {
+        /// The kernel.
+        kernel: String,
+    },
+    /// Fewer arguments than the kernel has parameters.
+    #[error("{kernel} takes {need} arguments, {given} were given; `candle-amdgpu kernels` lists them")]
+    TooFewArguments {
+        /// The kernel.
+        kernel: String,
+        /// Arguments given.
+        given: usize,
+        /// Parameters of the kernel.
+        need: usize,
+    },
+    /// An argument of another size than the kernel's parameter.
+    #[error("{kernel}: argument {index} has {given} bytes, the parameter has {need}")]
+    ArgumentSize {
+        /// The kernel.
+        kernel: String,
+        /// Position of the argument, from 0.
+        index: usize,
+        /// Its bytes.
+        given: usize,
+        /// Bytes of the parameter.
+        need: usize,
+    },
+    /// Source and destination of a copy differ in length.
+    #[error("a copy of {from} elements into {into}: both must have the same number")]
+    LengthsDiffer {
+        /// Elements of the source.
+        from: usize,
+        /// Elements of the destination.
+        into: usize,
+    },
+    /// A range that is not inside a buffer.
+    #[error("the range {start}..{end} is not inside a buffer of {len} elements")]
+    OutOfRange {
+        /// First element.
+        start: usize,
+        /// One past the last.
+        end: usize,
+        /// Elements of the buffer.
+        len: usize,
+    },
+    /// A size in bytes that no address can reach.
+    #[error("{elements} elements of {size} bytes are more than can be addressed")]
+    TooManyBytes {
+        /// Elements.
+        elements: usize,
+        /// Bytes of one.
+        size: usize,
+    },
+    /// A layout that cannot be.
+    #[error("shape {shape:?}, strides {strides:?}, offset {offset}: {reason}")]
+    BadLayout {
+        /// Its shape.
+        shape: Vec<usize>,
+        /// Its strides.
+        strides: Vec<usize>,
+        /// Its first element.
+        offset: usize,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+impl Error {
+    /// The error behind a code other than `hipSuccess` that `call` returned.
+    pub(crate) fn hip(call: &'static str, code: u32) -> Error {
+        // SAFETY: both take any code and return static text.
+        let (name, description) =
+            unsafe { (text(crate::sys::hipGetErrorName(code)), text(crate::sys::hipGetErrorString(code))) };
+        let last = amdhip64::last_error().filter(|last| last.function == call && last.code == code);
+        Error::Hip { call, code, name, description, detail: last.map(|last| last.text) }
+    }
+}
+
+/// # Safety
+/// `text` is null or points to a string that ends with a zero byte.
+unsafe fn text(text: *const std::ffi::c_char) -> String {
+    if text.is_null() {
+        return "unknown error".to_owned();
+    }
+    // SAFETY: as promised by the caller.
+    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+}

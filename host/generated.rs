@@ -1,0 +1,301 @@
+//! What the launch wrappers that `amdgpu-build` generates stand on. A wrapper is one call of [`launch`]: its
+//! arguments in slots, one for each parameter of the kernel; every check is here.
+
+pub use crate::access::{DeviceRead, DeviceWrite, ReadOrNull, WriteOrNull};
+pub use crate::element::{bf16, f8e4m3, f16};
+pub use crate::kernel::{Arg, ArgType, Formula, Geometry, Kernel, LayoutOf, Module, Object};
+pub use crate::{AsStream, Count, LaunchConfig, Layout, Result};
+
+use crate::access::Memory;
+use crate::function::{MAX_ARGS, Order};
+use crate::launch::Resolved;
+use crate::staging::MAX_WORDS;
+use crate::stream::StreamRef;
+use crate::{Error, KernelValue, Stream};
+use std::ffi::c_void;
+use std::ptr;
+use std::sync::PoisonError;
+
+/// An argument of a launch.
+#[derive(Clone, Copy)]
+pub struct Slot<'a> {
+    /// What the kernel gets.
+    bytes: Bytes,
+    size: usize,
+    content: Content<'a>,
+}
+
+#[derive(Clone, Copy)]
+#[repr(C, align(16))]
+struct Bytes([u8; 16]);
+
+#[derive(Clone, Copy)]
+enum Content<'a> {
+    /// A layout's, to be filled in by `launch`.
+    FilledIn,
+    Value {
+        integer: Option<i128>,
+    },
+    Memory {
+        memory: Memory<'a>,
+        /// Bytes of one element.
+        element: usize,
+    },
+    Null,
+}
+
+impl<'a> Slot<'a> {
+    /// An argument that comes from a layout.
+    pub const FILLED_IN: Slot<'static> =
+        Slot { bytes: Bytes([0; 16]), size: size_of::<usize>(), content: Content::FilledIn };
+
+    /// A null pointer.
+    pub const NULL: Slot<'static> =
+        Slot { bytes: Bytes([0; 16]), size: size_of::<usize>(), content: Content::Null };
+
+    /// A value.
+    pub fn value<V: KernelValue>(value: V) -> Slot<'static> {
+        const { assert!(size_of::<V>() <= 16 && align_of::<V>() <= 16, "at most 16 bytes") };
+        let mut bytes = Bytes([0; 16]);
+        // SAFETY: there is room for it.
+        unsafe { ptr::from_mut(&mut bytes).cast::<V>().write(value) };
+        Slot { bytes, size: size_of::<V>(), content: Content::Value { integer: value.integer() } }
+    }
+
+    /// Memory to read.
+    pub fn read<T>(memory: &'a impl DeviceRead<T>) -> Slot<'a> {
+        Slot::memory(memory.memory(), size_of::<T>())
+    }
+
+    /// Memory to write.
+    pub fn write<T>(memory: &'a mut impl DeviceWrite<T>) -> Slot<'a> {
+        Slot::memory(memory.memory_mut(), size_of::<T>())
+    }
+
+    /// A value by its bytes, at most 16.
+    #[cfg(feature = "verify")]
+    pub(crate) fn bytes(value: &[u8], integer: Option<i128>) -> Slot<'static> {
+        let mut bytes = Bytes([0; 16]);
+        bytes.0[..value.len()].copy_from_slice(value);
+        Slot { bytes, size: value.len(), content: Content::Value { integer } }
+    }
+
+    /// Memory whose elements have `element` bytes.
+    pub(crate) fn memory(memory: Memory<'a>, element: usize) -> Slot<'a> {
+        let mut slot = Slot { content: Content::Memory { memory, element }, ..Slot::NULL };
+        slot.set_address(memory.address);
+        slot
+    }
+
+    /// Bytes that the kernel reads of it.
+    pub(crate) fn size(&self) -> usize {
+        self.size
+    }
+
+    /// The value where it is an integer, else 0.
+    pub(crate) fn count(&self) -> Count {
+        match self.content {
+            Content::Value { integer } => Count(integer.unwrap_or(0)),
+            _ => Count(0),
+        }
+    }
+
+    /// The stream that owns the memory.
+    pub(crate) fn stream(&self) -> Option<&'a Stream> {
+        match self.content {
+            Content::Memory { memory, .. } => memory.stream,
+            _ => None,
+        }
+    }
+
+    /// Where the value is, for the runtime.
+    pub(crate) fn address(&mut self) -> *mut c_void {
+        ptr::from_mut(&mut self.bytes).cast()
+    }
+
+    fn set_address(&mut self, address: *const c_void) {
+        self.bytes.0[..8].copy_from_slice(&(address as usize as u64).to_ne_bytes());
+    }
+
+    fn set_integer(&mut self, value: usize) {
+        *self = Slot::value(value);
+    }
+}
+
+/// Checks and launches; with nothing to do, it only checks.
+///
+/// `layouts` has an entry for each layout argument of the kernel, and in it a layout for each of its operands;
+/// `slots` has one for each argument.
+///
+/// # Errors
+/// Before anything is launched: memory shorter than kernel and layouts need, or of another device; a null pointer
+/// that may not be null; layouts of different shapes; a geometry that device and kernel cannot do; a target that
+/// the module was not compiled for. Otherwise what the runtime reports.
+///
+/// # Panics
+/// If the number of slots or layouts is not that of the kernel, which a generated wrapper gets right.
+pub fn launch(
+    module: &Module,
+    kernel: &'static Kernel,
+    stream: &impl AsStream,
+    config: LaunchConfig,
+    layouts: &[&[&Layout]],
+    slots: &mut [Slot<'_>],
+) -> Result<()> {
+    launch_on(module, kernel, &stream.stream_ref()?, config, layouts, slots)
+}
+
+fn launch_on(
+    module: &Module,
+    kernel: &'static Kernel,
+    stream: &StreamRef<'_>,
+    config: LaunchConfig,
+    layouts: &[&[&Layout]],
+    slots: &mut [Slot<'_>],
+) -> Result<()> {
+    assert_eq!(slots.len(), kernel.args.len(), "{}: one slot for each argument", kernel.name);
+    assert!(slots.len() <= MAX_ARGS, "{} takes more than {MAX_ARGS} arguments", kernel.name);
+    fill_in_layouts(kernel, layouts, slots)?;
+    let mut values = [Count::default(); MAX_ARGS];
+    for (value, slot) in values.iter_mut().zip(slots.iter()) {
+        *value = slot.count();
+    }
+    let values = &values[..slots.len()];
+    check_memory(kernel, layouts, slots, values, stream)?;
+
+    let Some(geometry) = Resolved::new(config, kernel.name, Some(kernel), values)? else { return Ok(()) };
+    check_null(kernel, slots, values)?;
+    let function = stream.device.get_or_load_func(kernel.name, module)?;
+    let geometry = function.check(geometry, stream)?;
+
+    // The lock is held until the launch is enqueued: the ring may not be reused before.
+    let mut staging = None;
+    for ((index, _), operands) in layout_args(kernel).zip(layouts) {
+        let words = strided(operands);
+        if !words.is_empty() {
+            let ring =
+                staging.get_or_insert_with(|| stream.staging.lock().unwrap_or_else(PoisonError::into_inner));
+            slots[index].set_address(ring.upload(&words, &stream.device, stream.raw)?);
+        }
+    }
+    let order = Order::before(slots, stream)?;
+    let mut params = [ptr::null_mut(); MAX_ARGS];
+    for (param, slot) in params.iter_mut().zip(slots.iter_mut()) {
+        *param = slot.address();
+    }
+    // SAFETY: types and number of the arguments are those of the kernel, since the wrapper was generated from its
+    // signature, which was compared with the code object's; the memory is as large as the signature says.
+    unsafe { function.launch_raw(geometry, stream.raw, &mut params[..slots.len()])? };
+    order.after(slots, stream)
+}
+
+/// The kernel's layout arguments with their positions.
+fn layout_args(kernel: &Kernel) -> impl Iterator<Item = (usize, &LayoutOf)> {
+    kernel.args.iter().enumerate().filter_map(|(i, arg)| Some((i, arg.layout.as_ref()?)))
+}
+
+/// Number of elements and of dimensions; pointers are moved to the layouts' first elements.
+fn fill_in_layouts(kernel: &Kernel, layouts: &[&[&Layout]], slots: &mut [Slot<'_>]) -> Result<()> {
+    assert_eq!(layouts.len(), layout_args(kernel).count(), "{}: one entry for each layout", kernel.name);
+    for ((_, spec), operands) in layout_args(kernel).zip(layouts) {
+        assert_eq!(operands.len(), spec.of.len(), "{}: one layout for each operand", kernel.name);
+        let Some(first) = operands.first() else { continue };
+        if operands.iter().any(|operand| operand.shape() != first.shape()) {
+            return Err(Error::ShapesDiffer {
+                kernel: kernel.name.to_owned(),
+                shapes: operands.iter().map(|operand| operand.shape().to_vec()).collect(),
+            });
+        }
+        if (1 + operands.len()) * first.rank() > MAX_WORDS {
+            return Err(Error::BadLayout {
+                shape: first.shape().to_vec(),
+                strides: first.strides().to_vec(),
+                offset: first.offset(),
+                reason: format!("{} dimensions are too many", first.rank()),
+            });
+        }
+        slots[spec.numel].set_integer(first.numel());
+        slots[spec.num_dims].set_integer(first.rank());
+        for (&pointer, operand) in spec.of.iter().zip(*operands) {
+            let slot = &mut slots[pointer];
+            if let Content::Memory { memory, element } = slot.content {
+                slot.set_address(memory.address.wrapping_byte_add(operand.offset().wrapping_mul(element)));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether all memory is of the stream's device and as long as layouts and lengths need.
+fn check_memory(
+    kernel: &Kernel,
+    layouts: &[&[&Layout]],
+    slots: &[Slot<'_>],
+    values: &[Count],
+    stream: &StreamRef<'_>,
+) -> Result<()> {
+    let mut offsets = [0; MAX_ARGS];
+    let too_short = |index: usize, have, need, why| Error::BufferTooShort {
+        kernel: kernel.name.to_owned(),
+        arg: kernel.args[index].name.to_owned(),
+        have,
+        need,
+        why,
+    };
+    for ((_, spec), operands) in layout_args(kernel).zip(layouts) {
+        for (&index, operand) in spec.of.iter().zip(*operands) {
+            let Content::Memory { memory, .. } = slots[index].content else { continue };
+            offsets[index] = operand.offset();
+            let need = operand.required_len();
+            if memory.len < need {
+                let (shape, strides, offset) = (operand.shape(), operand.strides(), operand.offset());
+                let why = format!("shape {shape:?}, strides {strides:?}, offset {offset}");
+                return Err(too_short(index, memory.len, need as u128, why));
+            }
+        }
+    }
+    for (index, (arg, slot)) in kernel.args.iter().zip(slots).enumerate() {
+        let Content::Memory { memory, .. } = slot.content else { continue };
+        if let Some(len) = &arg.len {
+            let need = (len.eval)(values).get();
+            let have = memory.len.saturating_sub(offsets[index]);
+            if (have as u128) < need {
+                return Err(too_short(index, have, need, format!("`{}`", len.text)));
+            }
+        }
+        if let Some(owner) = memory.stream.filter(|owner| *owner.device() != stream.device) {
+            return Err(Error::WrongDevice {
+                kernel: kernel.name.to_owned(),
+                arg: arg.name.to_owned(),
+                memory: owner.device().ordinal(),
+                stream: stream.device.ordinal(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Whether each pointer that may not be null is none, or nothing is read or written through it.
+fn check_null(kernel: &Kernel, slots: &[Slot<'_>], values: &[Count]) -> Result<()> {
+    for (arg, slot) in kernel.args.iter().zip(slots) {
+        let null = match slot.content {
+            Content::Null => true,
+            Content::Memory { memory, .. } => memory.address.is_null(),
+            _ => false,
+        };
+        let empty = arg.len.is_some_and(|len| (len.eval)(values).get() == 0);
+        if null && !arg.nullable && !empty {
+            return Err(Error::NullArgument { kernel: kernel.name.to_owned(), arg: arg.name.to_owned() });
+        }
+    }
+    Ok(())
+}
+
+/// Dimensions, then strides of each operand; empty if all are contiguous, which a kernel is told by a null pointer.
+fn strided(operands: &[&Layout]) -> Vec<usize> {
+    if operands.iter().all(|operand| operand.is_contiguous()) {
+        return Vec::new();
+    }
+    let dims = operands[0].shape().iter();
+    dims.chain(operands.iter().flat_map(|operand| operand.strides())).copied().collect()
+}

@@ -1,0 +1,198 @@
+//! Launch geometries, and checks of them against what device and kernel can do.
+
+use crate::kernel::Kernel;
+use crate::{Count, Device, Error, Result};
+
+/// Under which geometry a kernel is launched.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LaunchConfig {
+    /// The kernel's own: what its Rust function states. The fastest, and the default.
+    #[default]
+    Auto,
+    /// One given by the caller.
+    Explicit {
+        /// Workgroups in x, y and z.
+        grid: [u32; 3],
+        /// Lanes of a workgroup in x, y and z.
+        block: [u32; 3],
+        /// Bytes of workgroup memory (LDS) beyond what the kernel has of its own.
+        lds_bytes: u32,
+    },
+}
+
+impl LaunchConfig {
+    /// Lanes of a workgroup in Candle's launches.
+    pub const CANDLE_WORKGROUP: u32 = 1024;
+
+    /// The kernel's own geometry.
+    pub const fn auto() -> Self {
+        LaunchConfig::Auto
+    }
+
+    /// Candle's geometry: one lane for each element, in workgroups of 1,024.
+    pub const fn for_num_elems(n: u32) -> Self {
+        let grid = n.div_ceil(Self::CANDLE_WORKGROUP);
+        LaunchConfig::explicit([grid, 1, 1], [Self::CANDLE_WORKGROUP, 1, 1], 0)
+    }
+
+    /// `grid` workgroups of `block` lanes with `lds_bytes` of workgroup memory each.
+    pub const fn explicit(grid: [u32; 3], block: [u32; 3], lds_bytes: u32) -> Self {
+        LaunchConfig::Explicit { grid, block, lds_bytes }
+    }
+}
+
+/// A geometry in numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Resolved {
+    pub grid: [u32; 3],
+    pub block: [u32; 3],
+    pub lds_bytes: u32,
+}
+
+/// The most lanes that a grid can have in x: a dispatch packet counts lanes in 32 bits.
+const MAX_LANES: u64 = u32::MAX as u64;
+
+impl Resolved {
+    /// The geometry of a launch; `None` if there is nothing to do.
+    pub(crate) fn new(
+        config: LaunchConfig,
+        name: &str,
+        kernel: Option<&Kernel>,
+        values: &[Count],
+    ) -> Result<Option<Resolved>> {
+        let stated = kernel.map(|kernel| &kernel.geometry);
+        let items = stated.and_then(|g| g.items.as_ref()).map(|items| (items.eval)(values).get());
+        if items == Some(0) {
+            return Ok(None);
+        }
+        if let LaunchConfig::Explicit { grid, block, lds_bytes } = config {
+            return Ok(Some(Resolved { grid, block, lds_bytes }));
+        }
+        let no_geometry = || Error::NoGeometry { kernel: name.to_owned() };
+        let geometry = stated.ok_or_else(no_geometry)?;
+        let block = geometry.workgroup;
+        let grid = match (&geometry.grid, items) {
+            (Some(grid), _) => grid.map(|formula| clamp((formula.eval)(values).get())),
+            (None, Some(items)) => {
+                let lanes = u128::from(block.iter().product::<u32>());
+                let per_workgroup = (lanes * u128::from(geometry.items_per_lane)).max(1);
+                // A larger number of items is covered too: every kernel strides by its grid.
+                let most = MAX_LANES / u64::from(block[0].max(1));
+                [clamp(items.div_ceil(per_workgroup)).min(clamp(most.into())), 1, 1]
+            }
+            (None, None) => return Err(no_geometry()),
+        };
+        if grid.contains(&0) {
+            return Ok(None);
+        }
+        let lds_bytes = match &geometry.lds {
+            Some(formula) => clamp((formula.eval)(values).get()),
+            None => geometry.lds_bytes,
+        };
+        Ok(Some(Resolved { grid, block, lds_bytes }))
+    }
+
+    /// Whether the device and the kernel, whose code object allows `max_workgroup` lanes and has `own_lds` bytes of
+    /// workgroup memory, can do this.
+    pub(crate) fn check(
+        self,
+        name: &str,
+        device: &Device,
+        max_workgroup: u32,
+        own_lds: u32,
+    ) -> Result<Resolved> {
+        let Resolved { grid, block, lds_bytes } = self;
+        let limits = device.properties();
+        let kernel = || name.to_owned();
+        if grid.contains(&0) || block.contains(&0) {
+            return Err(Error::ZeroDimension { kernel: kernel(), grid, block });
+        }
+        let lanes: u64 = block.iter().map(|&n| u64::from(n)).product();
+        let workgroup = |limit| Err(Error::WorkgroupTooLarge { kernel: kernel(), block, limit });
+        if lanes > limits.max_workgroup_size.into() {
+            return workgroup(format!("{} lanes at most on this device", limits.max_workgroup_size));
+        }
+        if max_workgroup > 0 && lanes > max_workgroup.into() {
+            return workgroup(format!("the kernel is compiled for {max_workgroup} lanes at most"));
+        }
+        if exceeds(block, limits.max_workgroup_dimensions) {
+            return workgroup(format!("{:?} at most on this device", limits.max_workgroup_dimensions));
+        }
+        let too_large = |limit| Err(Error::GridTooLarge { kernel: kernel(), grid, block, limit });
+        if exceeds(grid, limits.max_grid) {
+            return too_large(format!("{:?} workgroups at most on this device", limits.max_grid));
+        }
+        if (0..3).any(|i| u64::from(grid[i]) * u64::from(block[i]) > MAX_LANES) {
+            return too_large(format!("{MAX_LANES} lanes at most in each dimension"));
+        }
+        let asked = u64::from(own_lds) + u64::from(lds_bytes);
+        if asked > limits.max_lds_bytes.into() {
+            return Err(Error::LdsTooLarge { kernel: kernel(), asked, limit: limits.max_lds_bytes.into() });
+        }
+        Ok(self)
+    }
+}
+
+fn exceeds(value: [u32; 3], limit: [u32; 3]) -> bool {
+    (0..3).any(|i| value[i] > limit[i])
+}
+
+fn clamp(n: u128) -> u32 {
+    u32::try_from(n).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::{Formula, Geometry};
+
+    fn kernel(items: fn(&[Count]) -> Count) -> Kernel {
+        Kernel {
+            family: "f",
+            name: "k",
+            doc: "",
+            file: "",
+            line: 1,
+            args: &[],
+            geometry: Geometry {
+                workgroup: [256, 1, 1],
+                max_workgroup_size: 1024,
+                items_per_lane: 16,
+                lds_bytes: 0,
+                items: Some(Formula { text: "n", eval: items }),
+                grid: None,
+                lds: None,
+            },
+        }
+    }
+
+    fn grid(items: fn(&[Count]) -> Count) -> Option<[u32; 3]> {
+        Resolved::new(LaunchConfig::Auto, "k", Some(&kernel(items)), &[]).unwrap().map(|r| r.grid)
+    }
+
+    #[test]
+    fn the_kernels_own_grid_covers_its_items() {
+        assert_eq!(grid(|_| Count(1)), Some([1, 1, 1]));
+        assert_eq!(grid(|_| Count(4096)), Some([1, 1, 1]));
+        assert_eq!(grid(|_| Count(4097)), Some([2, 1, 1]));
+    }
+
+    #[test]
+    fn nothing_to_do_is_no_launch() {
+        assert_eq!(grid(|_| Count(0)), None);
+        let explicit = LaunchConfig::for_num_elems(0);
+        assert_eq!(Resolved::new(explicit, "k", Some(&kernel(|_| Count(0))), &[]), Ok(None));
+    }
+
+    #[test]
+    fn a_grid_of_more_lanes_than_a_packet_counts_is_cut_to_what_it_can() {
+        assert_eq!(grid(|_| Count(1 << 60)), Some([(u32::MAX / 256), 1, 1]));
+    }
+
+    #[test]
+    fn candles_geometry_has_a_lane_for_each_element() {
+        let config = LaunchConfig::for_num_elems(1025);
+        assert_eq!(config, LaunchConfig::explicit([2, 1, 1], [1024, 1, 1], 0));
+    }
+}

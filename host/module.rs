@@ -1,0 +1,205 @@
+//! Modules on a device: loaded once, their kernels looked up by name.
+
+use crate::kernel::{Kernel, Module};
+use crate::sys::{self, hip, hipFunction_t, hipModule_t};
+use crate::{Device, Error, Function, Result};
+use amdgpu_emulator::{CodeObject, KernelInfo};
+use std::collections::HashMap;
+use std::ffi::CString;
+use std::fmt;
+use std::ptr;
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+
+/// The modules that a device has loaded, by the address of their table of code objects.
+#[derive(Default)]
+pub(crate) struct Modules(RwLock<HashMap<usize, Arc<Loaded>>>);
+
+impl Modules {
+    /// The module, loaded if it is not yet. Loading happens under the lock, so that it happens once.
+    pub(crate) fn get_or_load(&self, device: &Device, module: &Module) -> Result<Arc<Loaded>> {
+        let key = module.objects().as_ptr() as usize;
+        if let Some(loaded) = self.0.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
+            return Ok(loaded.clone());
+        }
+        let object = module.object(device.arch()).ok_or_else(|| Error::NoCodeObject {
+            module: module.name().to_owned(),
+            arch: device.arch().to_owned(),
+            have: module.objects().iter().map(|object| object.gfx.to_owned()).collect(),
+        })?;
+        let mut modules = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(loaded) = modules.get(&key) {
+            return Ok(loaded.clone());
+        }
+        let loaded = Arc::new(Loaded::from_bytes(device, module.name(), object.bytes, module.kernels())?);
+        modules.insert(key, loaded.clone());
+        Ok(loaded)
+    }
+}
+
+/// A module on a device.
+pub struct Loaded {
+    name: String,
+    ordinal: usize,
+    handle: hipModule_t,
+    code: CodeObject,
+    entries: HashMap<String, Entry>,
+}
+
+/// A kernel of a loaded module.
+pub(crate) struct Entry {
+    /// Position among the code object's kernels.
+    info: usize,
+    /// What its Rust function says, where it is known.
+    pub(crate) kernel: Option<&'static Kernel>,
+    handle: OnceLock<Handle>,
+}
+
+struct Handle(hipFunction_t);
+
+// SAFETY: HIP's handles may be used from any thread; `Loaded` never changes them.
+unsafe impl Send for Loaded {}
+// SAFETY: as above.
+unsafe impl Sync for Loaded {}
+// SAFETY: as above.
+unsafe impl Send for Handle {}
+// SAFETY: as above.
+unsafe impl Sync for Handle {}
+
+impl Loaded {
+    pub(crate) fn from_bytes(
+        device: &Device,
+        name: &str,
+        bytes: &[u8],
+        kernels: &'static [Kernel],
+    ) -> Result<Loaded> {
+        let code = CodeObject::parse(bytes)
+            .map_err(|e| Error::BadCodeObject { module: name.to_owned(), reason: e.to_string() })?;
+        let target = code.gfx().name();
+        if target != device.arch() {
+            let reason = format!("it is for {target}, the device is a {}", device.arch());
+            return Err(Error::BadCodeObject { module: name.to_owned(), reason });
+        }
+        device.make_current()?;
+        let mut handle = ptr::null_mut();
+        // SAFETY: `bytes` is a whole ELF file: it was parsed just now.
+        unsafe { hip!(hipModuleLoadData(&mut handle, bytes.as_ptr().cast()))? };
+        let entry = |(info, kernel): (usize, &KernelInfo)| {
+            let signature = kernels.iter().find(|k| k.name == kernel.name);
+            (kernel.name.clone(), Entry { info, kernel: signature, handle: OnceLock::new() })
+        };
+        let entries = code.kernels().iter().enumerate().map(entry).collect();
+        Ok(Loaded { name: name.to_owned(), ordinal: device.ordinal(), handle, code, entries })
+    }
+
+    /// The kernel of that name.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn function(self: &Arc<Self>, name: &str) -> Result<Function> {
+        let Some(entry) = self.entries.get(name) else { return Err(self.unknown(name)) };
+        if entry.handle.get().is_none() {
+            let handle = self.resolve(name)?;
+            // Another thread may have been first; both have the same handle.
+            let _ = entry.handle.set(Handle(handle));
+        }
+        Ok(Function::new(self.clone(), ptr::from_ref(entry)))
+    }
+
+    /// Names of its kernels, sorted.
+    pub fn names(&self) -> Vec<&str> {
+        let mut names: Vec<_> = self.entries.keys().map(String::as_str).collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The code object.
+    pub fn code(&self) -> &CodeObject {
+        &self.code
+    }
+
+    /// Number of the device that it is on.
+    pub fn ordinal(&self) -> usize {
+        self.ordinal
+    }
+
+    /// HIP's handle (`hipModule_t`), valid as long as this module.
+    pub fn as_raw(&self) -> *mut std::ffi::c_void {
+        self.handle
+    }
+
+    pub(crate) fn info(&self, entry: &Entry) -> &KernelInfo {
+        &self.code.kernels()[entry.info]
+    }
+
+    fn resolve(&self, name: &str) -> Result<hipFunction_t> {
+        let text = CString::new(name).map_err(|_| self.unknown(name))?;
+        let mut function = ptr::null_mut();
+        // SAFETY: the module is loaded, the name ends with a zero byte.
+        unsafe { hip!(hipModuleGetFunction(&mut function, self.handle, text.as_ptr()))? };
+        Ok(function)
+    }
+
+    fn unknown(&self, name: &str) -> Error {
+        let mut names = self.names();
+        names.sort_by_key(|candidate| distance(candidate, name));
+        Error::UnknownKernel {
+            module: self.name.clone(),
+            name: name.to_owned(),
+            count: names.len(),
+            near: names.into_iter().take(3).map(str::to_owned).collect(),
+        }
+    }
+}
+
+impl Entry {
+    /// HIP's handle; `Loaded::function` has set it before anyone sees the entry.
+    pub(crate) fn handle(&self) -> hipFunction_t {
+        self.handle.get().map_or(ptr::null_mut(), |handle| handle.0)
+    }
+}
+
+impl fmt::Debug for Loaded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Loaded({}, {} kernels on device {})", self.name, self.entries.len(), self.ordinal)
+    }
+}
+
+impl Drop for Loaded {
+    fn drop(&mut self) {
+        // SAFETY: the handle is ours; functions keep the module alive.
+        unsafe { sys::hipModuleUnload(self.handle) };
+    }
+}
+
+/// How many letters must be inserted, removed or exchanged to make `a` of `b`.
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.iter().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::distance;
+
+    #[test]
+    fn distance_counts_edits() {
+        assert_eq!(distance("affine_f32", "affine_f32"), 0);
+        assert_eq!(distance("affine_f32", "afine_f16"), 3);
+        assert_eq!(distance("", "abc"), 3);
+    }
+}

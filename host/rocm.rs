@@ -1,0 +1,47 @@
+//! rocm-rs's memory and streams, for the typed wrappers. rocm-rs calls the same HIP functions as this crate, so
+//! that its handles are valid here.
+
+use crate::access::{DeviceRead, DeviceWrite, Memory};
+use crate::staging::Staging;
+use crate::stream::{AsStream, StreamRef};
+use crate::sys::hip;
+use crate::{Device, Element, Result};
+use rocm_rs::hip::{DeviceMemory, Stream};
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+// SAFETY: the memory holds `count` elements as long as it lives; dropping it frees it with `hipFree`, which waits
+// for the device.
+unsafe impl<T: Element> DeviceRead<T> for DeviceMemory<T> {
+    fn memory(&self) -> Memory<'_> {
+        // SAFETY: as above. rocm-rs's memory has no stream.
+        unsafe { Memory::new(self.as_ptr(), self.count(), None) }
+    }
+}
+
+// SAFETY: as above; `&mut` excludes other uses.
+unsafe impl<T: Element> DeviceWrite<T> for DeviceMemory<T> {
+    fn memory_mut(&mut self) -> Memory<'_> {
+        self.memory()
+    }
+}
+
+// SAFETY: the handle lives as long as the stream, and HIP says which device it is of.
+unsafe impl AsStream for Stream {
+    fn stream_ref(&self) -> Result<StreamRef<'_>> {
+        let raw = self.as_raw().cast();
+        let mut ordinal = 0;
+        // SAFETY: the handle is live.
+        unsafe { hip!(hipStreamGetDevice(raw, &mut ordinal))? };
+        let device = Device::new(usize::try_from(ordinal).unwrap_or(0))?;
+        Ok(StreamRef { raw, device, staging: staging(raw as usize) })
+    }
+}
+
+/// The ring for a stream that is not ours. It stays when the stream is destroyed, for the next one whose handle
+/// has the same value, as allocators reuse addresses.
+fn staging(stream: usize) -> &'static Mutex<Staging> {
+    static RINGS: Mutex<Option<HashMap<usize, &'static Mutex<Staging>>>> = Mutex::new(None);
+    let mut rings = RINGS.lock().unwrap_or_else(PoisonError::into_inner);
+    rings.get_or_insert_default().entry(stream).or_insert_with(|| Box::leak(Box::default()))
+}

@@ -1,0 +1,98 @@
+//! Small uploads that wait for nothing: shapes and strides of strided launches.
+
+use crate::event::Event;
+use crate::sys::{self, hip, hipStream_t};
+use crate::{Device, Result};
+use std::ffi::c_void;
+use std::ptr;
+
+/// Bytes of one half of the ring; a layout of rank 6 takes 96.
+const HALF: usize = 32 * 1024;
+
+/// Most words of one upload.
+pub(crate) const MAX_WORDS: usize = HALF / size_of::<usize>();
+
+/// A ring in pinned host memory with a twin of the same size on the device, both in two halves. An upload takes
+/// the next bytes of the host's ring and is copied, in the stream's order, to the same place of the device's. A
+/// half is used again only when the stream has passed the event that was recorded when the half was full, which
+/// was hundreds of launches ago, so that in practice nobody waits.
+#[derive(Default)]
+pub(crate) struct Staging {
+    memory: Option<Memory>,
+    /// Offset of the next free byte in the ring.
+    next: usize,
+    /// When the work that reads each half is done.
+    passed: [Option<Event>; 2],
+}
+
+struct Memory {
+    host: *mut u8,
+    device: *mut u8,
+}
+
+// SAFETY: the pointers are used only through `Staging`, which is behind a lock.
+unsafe impl Send for Memory {}
+
+impl Staging {
+    /// Uploads `words` and gives their device address, valid for work that is enqueued on `stream` before the
+    /// next call for this ring.
+    pub(crate) fn upload(
+        &mut self,
+        words: &[usize],
+        device: &Device,
+        stream: hipStream_t,
+    ) -> Result<*const c_void> {
+        assert!(words.len() <= MAX_WORDS, "the caller has checked the length");
+        let bytes = size_of_val(words);
+        let memory = match self.memory.take() {
+            Some(memory) => memory,
+            None => Memory::new(device)?,
+        };
+        let (ring, twin) = (memory.host, memory.device);
+        self.memory = Some(memory);
+        let half = self.next / HALF;
+        if self.next + bytes > (half + 1) * HALF {
+            self.passed[half] = Some(Event::record(device, stream)?);
+            let other = 1 - half;
+            if let Some(event) = self.passed[other].take() {
+                event.synchronize()?;
+            }
+            self.next = other * HALF;
+        }
+        let at = self.next;
+        self.next += bytes;
+        // SAFETY: `at + bytes` is inside both allocations, and the stream has passed all work that used these
+        // bytes: their half's event was waited for.
+        unsafe {
+            let (from, to) = (ring.add(at), twin.add(at));
+            ptr::copy_nonoverlapping(words.as_ptr().cast(), from, bytes);
+            hip!(hipMemcpyAsync(to.cast(), from.cast(), bytes, sys::HOST_TO_DEVICE, stream))?;
+            Ok(to.cast())
+        }
+    }
+}
+
+impl Memory {
+    /// Both rings.
+    fn new(device: &Device) -> Result<Memory> {
+        device.make_current()?;
+        let mut memory = Memory { host: ptr::null_mut(), device: ptr::null_mut() };
+        // SAFETY: both write an address.
+        unsafe {
+            hip!(hipHostMalloc((&raw mut memory.host).cast(), 2 * HALF, 0))?;
+            hip!(hipMalloc((&raw mut memory.device).cast(), 2 * HALF))?;
+        }
+        Ok(memory)
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: the addresses came from these allocators (null is allowed), and no stream uses them any more:
+        // a stream is synchronised before its ring is dropped.
+        unsafe {
+            sys::hipHostFree(self.host.cast());
+            sys::hipFree(self.device.cast());
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! One launch in terms of host data.
+
+use super::Grid;
+use crate::kernel::Kernel;
+use crate::reference::{Array, DType, Value};
+use crate::{Count, Layout};
+use std::fmt;
+
+/// A launch: what each parameter gets, and under which geometry.
+#[derive(Clone)]
+pub struct Call {
+    /// The kernel.
+    pub kernel: &'static Kernel,
+    /// One for each parameter.
+    pub inputs: Vec<Input>,
+    /// For each layout parameter, a layout for each of its operands.
+    pub layouts: Vec<Vec<Layout>>,
+    /// The geometry.
+    pub grid: Grid,
+}
+
+/// What a parameter gets.
+#[derive(Clone)]
+pub enum Input {
+    /// A layout, or a number that comes from one.
+    Layout,
+    /// A value.
+    Value(Value),
+    /// Device memory with these contents.
+    Memory(Operand),
+    /// A null pointer.
+    Null,
+}
+
+/// Device memory of a call.
+#[derive(Clone)]
+pub struct Operand {
+    /// Its contents before the launch.
+    pub data: Array,
+    /// How many elements it begins after an address that is a multiple of 256.
+    pub shift: usize,
+}
+
+/// What memory must hold after a call.
+pub struct Expected {
+    /// The parameter.
+    pub arg: usize,
+    /// All elements.
+    pub data: Array,
+    /// How near each must be.
+    pub tolerance: Tolerance,
+}
+
+/// How near a result must be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tolerance {
+    /// The same bits, also of a NaN and of the sign of zero.
+    Bits,
+    /// The same value and sign of zero; any NaN is as good as another.
+    Exact,
+    /// At most so many steps from one value of the type to the next.
+    Ulp(u64),
+}
+
+impl Call {
+    /// A call of `kernel` whose parameters get what `input` says, by name; `None` if it says nothing for one that
+    /// comes from no layout.
+    pub fn new(
+        kernel: &'static Kernel,
+        grid: Grid,
+        layouts: Vec<Vec<Layout>>,
+        mut input: impl FnMut(&str, DType) -> Option<Input>,
+    ) -> Option<Call> {
+        let of_layout = |index: usize| {
+            let layouts = || kernel.args.iter().filter_map(|arg| arg.layout.as_ref());
+            kernel.args[index].layout.is_some() || layouts().any(|l| l.numel == index || l.num_dims == index)
+        };
+        let inputs = kernel.args.iter().enumerate().map(|(index, arg)| {
+            if of_layout(index) {
+                Some(Input::Layout)
+            } else {
+                input(arg.name, DType::from_name(arg.ty.element())?)
+            }
+        });
+        Some(Call { kernel, inputs: inputs.collect::<Option<_>>()?, layouts, grid })
+    }
+
+    /// Position of a parameter.
+    ///
+    /// # Panics
+    /// If the kernel has none of this name.
+    pub fn position(&self, name: &str) -> usize {
+        let position = self.kernel.args.iter().position(|arg| arg.name == name);
+        position.unwrap_or_else(|| panic!("{} has no parameter `{name}`", self.kernel.name))
+    }
+
+    /// The memory of a parameter, `None` if it is null.
+    ///
+    /// # Panics
+    /// If it is no pointer.
+    pub fn memory(&self, name: &str) -> Option<&Array> {
+        match &self.inputs[self.position(name)] {
+            Input::Memory(operand) => Some(&operand.data),
+            Input::Null => None,
+            _ => panic!("{}: `{name}` is no pointer", self.kernel.name),
+        }
+    }
+
+    /// The value of a parameter.
+    ///
+    /// # Panics
+    /// If it is none.
+    pub fn value(&self, name: &str) -> Value {
+        match self.inputs[self.position(name)] {
+            Input::Value(value) => value,
+            _ => panic!("{}: `{name}` is no value", self.kernel.name),
+        }
+    }
+
+    /// What lengths and geometries are computed from.
+    pub(super) fn counts(&self) -> Vec<Count> {
+        let mut counts: Vec<Count> = self
+            .inputs
+            .iter()
+            .map(|input| match input {
+                Input::Value(value) if !value.dtype().is_float() => Count(value.to_int()),
+                _ => Count(0),
+            })
+            .collect();
+        let specs = self.kernel.args.iter().filter_map(|arg| arg.layout.as_ref());
+        for (spec, layouts) in specs.zip(&self.layouts) {
+            counts[spec.numel] = Count(layouts[0].numel() as i128);
+            counts[spec.num_dims] = Count(layouts[0].rank() as i128);
+        }
+        counts
+    }
+
+    /// The values and the elements of other memory that belong to element `index` of a result.
+    pub(super) fn explain(&self, result: usize, index: usize) -> String {
+        let mut parts = Vec::new();
+        for (i, (arg, input)) in self.kernel.args.iter().zip(&self.inputs).enumerate() {
+            match input {
+                Input::Value(value) => parts.push(format!("{} = {value}", arg.name)),
+                Input::Memory(operand) if i != result || arg.len.is_some() => {
+                    let at = self.layout_of(i).map_or(Some(index), |layout| layout.indices().nth(index));
+                    let at = at.filter(|&at| at < operand.data.len());
+                    let value = at.map(|at| operand.data.get(at));
+                    parts.extend(value.map(|value| format!("{} was {value}", arg.name)));
+                }
+                _ => {}
+            }
+        }
+        parts.join(", ")
+    }
+
+    fn layout_of(&self, arg: usize) -> Option<&Layout> {
+        let specs = self.kernel.args.iter().filter_map(|arg| arg.layout.as_ref());
+        specs.zip(&self.layouts).find_map(|(spec, layouts)| {
+            let operand = spec.of.iter().position(|&of| of == arg)?;
+            layouts.get(operand)
+        })
+    }
+}
+
+impl fmt::Display for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}(", self.kernel.name)?;
+        let mut layouts = self.layouts.iter();
+        for (i, (arg, input)) in self.kernel.args.iter().zip(&self.inputs).enumerate() {
+            let text = match input {
+                Input::Layout if arg.layout.is_some() => layouts
+                    .next()
+                    .into_iter()
+                    .flatten()
+                    .map(|l| format!("shape {:?} strides {:?} offset {}", l.shape(), l.strides(), l.offset()))
+                    .collect::<Vec<_>>()
+                    .join(" and "),
+                Input::Layout => continue,
+                Input::Value(value) => value.to_string(),
+                Input::Memory(Operand { data, shift }) => {
+                    format!("{} × {} at 256·k + {}", data.len(), data.dtype(), shift * data.dtype().size())
+                }
+                Input::Null => "null".to_owned(),
+            };
+            let separator = if i == 0 || f.alternate() { "" } else { ", " };
+            write!(f, "{separator}{}: {text}", arg.name)?;
+        }
+        write!(f, ") launched {}", self.grid)
+    }
+}

@@ -1,0 +1,63 @@
+//! Results against expectations.
+
+use super::{Call, Tolerance};
+use crate::reference::{Array, Value};
+use std::fmt;
+
+/// A result that is not what it must be.
+#[derive(Clone, Debug)]
+pub struct Miss {
+    /// The call.
+    pub call: String,
+    /// What is wrong with its results.
+    pub what: String,
+}
+
+impl fmt::Display for Miss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}\n{}", self.call, self.what)
+    }
+}
+
+/// Compares the memory of parameter `arg`, and gives the largest distance in ulp.
+pub(super) fn compare(
+    call: &Call,
+    arg: usize,
+    got: &Array,
+    expected: &Array,
+    tolerance: Tolerance,
+) -> Result<u64, Miss> {
+    if got == expected {
+        return Ok(0);
+    }
+    let mut largest = 0;
+    let mut first = None;
+    let mut wrong = 0;
+    for i in 0..expected.len() {
+        let (got, expected) = (got.get(i), expected.get(i));
+        let distance = got.ulps(expected);
+        if near(got, expected, distance, tolerance) {
+            largest = largest.max(distance.unwrap_or(0));
+        } else {
+            wrong += 1;
+            first = first.or(Some((i, got, expected, distance)));
+        }
+    }
+    let Some((i, got, expected, distance)) = first else { return Ok(largest) };
+    let name = call.kernel.args[arg].name;
+    let distance = distance.map_or_else(String::new, |ulps| format!(", {ulps} ulp apart"));
+    let what = format!(
+        "{wrong} elements of `{name}` are wrong; the first is {name}[{i}] = {got}, it must be {expected}\
+         {distance} ({tolerance:?}); {}",
+        call.explain(arg, i)
+    );
+    Err(Miss { call: call.to_string(), what })
+}
+
+fn near(got: Value, expected: Value, distance: Option<u64>, tolerance: Tolerance) -> bool {
+    match tolerance {
+        Tolerance::Bits => got == expected,
+        Tolerance::Exact => got == expected || got.is_nan() && expected.is_nan(),
+        Tolerance::Ulp(limit) => distance.is_some_and(|ulps| ulps <= limit),
+    }
+}

@@ -1,0 +1,129 @@
+//! Runs a call on a device, with guard zones around its memory.
+
+use super::compare::compare;
+use super::{Call, Expected, Grid, Input, Miss, Operand, Tolerance};
+use crate::access::Memory;
+use crate::generated::{self, Slot};
+use crate::kernel::Module;
+use crate::reference::Array;
+use crate::{DeviceBuffer, LaunchConfig, Layout, Result, Stream};
+
+/// Bytes in front of and behind each operand that must not change.
+const GUARD: usize = 256;
+/// What they hold.
+const PATTERN: u8 = 0xa5;
+
+/// What a call did.
+pub(super) enum Ran {
+    /// Everything is as it must be.
+    Right {
+        /// Elements compared.
+        elements: u64,
+        /// The largest distance in ulp.
+        ulps: u64,
+    },
+    /// Something is not.
+    Wrong(Miss),
+}
+
+/// Launches and compares.
+pub(super) fn run(call: &Call, expected: &[Expected], module: &Module, stream: &Stream) -> Result<Ran> {
+    let buffers: Vec<Option<Guarded>> = call
+        .inputs
+        .iter()
+        .map(|input| match input {
+            Input::Memory(operand) => Guarded::upload(operand, stream).map(Some),
+            _ => Ok(None),
+        })
+        .collect::<Result<_>>()?;
+    let mut slots: Vec<Slot<'_>> =
+        call.inputs.iter().zip(&buffers).map(|(input, b)| slot(input, b)).collect();
+    let layouts: Vec<Vec<&Layout>> = call.layouts.iter().map(|layouts| layouts.iter().collect()).collect();
+    let layouts: Vec<&[&Layout]> = layouts.iter().map(Vec::as_slice).collect();
+    generated::launch(module, call.kernel, stream, config(call), &layouts, &mut slots)?;
+
+    let mut elements = 0;
+    let mut ulps = 0;
+    for (arg, (input, buffer)) in call.inputs.iter().zip(&buffers).enumerate() {
+        let (Input::Memory(before), Some(buffer)) = (input, buffer) else { continue };
+        let got = match buffer.download(call, arg, before)? {
+            Ok(got) => got,
+            Err(miss) => return Ok(Ran::Wrong(miss)),
+        };
+        let (data, tolerance) = match expected.iter().find(|expected| expected.arg == arg) {
+            Some(expected) => (&expected.data, expected.tolerance),
+            None => (&before.data, Tolerance::Bits),
+        };
+        match compare(call, arg, &got, data, tolerance) {
+            Ok(distance) => ulps = ulps.max(distance),
+            Err(miss) => return Ok(Ran::Wrong(miss)),
+        }
+        elements += data.len() as u64;
+    }
+    Ok(Ran::Right { elements, ulps })
+}
+
+fn slot<'a>(input: &Input, buffer: &'a Option<Guarded>) -> Slot<'a> {
+    match (input, buffer) {
+        (Input::Value(value), _) => Slot::bytes(&value.bits().to_le_bytes()[..value.dtype().size()], {
+            (!value.dtype().is_float()).then(|| value.to_int())
+        }),
+        (Input::Memory(operand), Some(buffer)) => {
+            Slot::memory(buffer.memory(operand), operand.data.dtype().size())
+        }
+        (Input::Layout, _) => Slot::FILLED_IN,
+        (Input::Null | Input::Memory(_), _) => Slot::NULL,
+    }
+}
+
+fn config(call: &Call) -> LaunchConfig {
+    match call.grid {
+        Grid::Own => LaunchConfig::auto(),
+        Grid::Candle => {
+            let items = call.kernel.geometry.items.map_or(0, |items| (items.eval)(&call.counts()).get());
+            LaunchConfig::for_num_elems(u32::try_from(items).unwrap_or(u32::MAX))
+        }
+        Grid::Odd { workgroups, lanes } => LaunchConfig::explicit([workgroups, 1, 1], [lanes, 1, 1], 0),
+        Grid::Explicit(config) => config,
+    }
+}
+
+/// Device memory between two guard zones.
+struct Guarded {
+    buffer: DeviceBuffer<u8>,
+    /// Where the operand begins.
+    start: usize,
+}
+
+impl Guarded {
+    fn upload(operand: &Operand, stream: &Stream) -> Result<Guarded> {
+        let start = GUARD + operand.shift * operand.data.dtype().size();
+        let data = operand.data.bytes();
+        let mut bytes = vec![PATTERN; start + data.len() + GUARD];
+        bytes[start..start + data.len()].copy_from_slice(data);
+        Ok(Guarded { buffer: DeviceBuffer::from_slice(stream, &bytes)?, start })
+    }
+
+    fn memory(&self, operand: &Operand) -> Memory<'_> {
+        let address = self.buffer.as_ptr().wrapping_add(self.start).cast_mut().cast();
+        // SAFETY: the operand's elements lie there; the buffer lives until the results have been read.
+        unsafe { Memory::new(address, operand.data.len(), Some(self.buffer.stream())) }
+    }
+
+    /// The operand's elements, if the guard zones are as they were.
+    fn download(&self, call: &Call, arg: usize, operand: &Operand) -> Result<Result<Array, Miss>> {
+        let bytes = self.buffer.to_vec()?;
+        let end = self.start + operand.data.bytes().len();
+        let broken = |i: &usize| bytes[*i] != PATTERN;
+        if let Some(at) = (0..self.start).rev().find(broken).or_else(|| (end..bytes.len()).find(broken)) {
+            let distance = if at < self.start {
+                format!("{} bytes before its first element", self.start - at)
+            } else {
+                format!("{} bytes after its last element", at - end + 1)
+            };
+            let what = format!("`{}` is written out of range, {distance}", call.kernel.args[arg].name);
+            return Ok(Err(Miss { call: call.to_string(), what }));
+        }
+        Ok(Ok(Array::from_bytes(operand.data.dtype(), bytes[self.start..end].to_vec())))
+    }
+}

@@ -1,0 +1,58 @@
+//! Property tests of kernels against the models in [`reference`](crate::reference), for the tests of this crate and
+//! for `candle-amdgpu verify`.
+//!
+//! The engine draws shapes, layouts, values and geometries ([`Draw`]), a [`Family`] makes a [`Call`] of them and says
+//! what must come out ([`Expected`]), and the engine launches the kernel through the same checked path as the typed
+//! wrappers, with guard zones around all memory, and compares. A failure is shrunk to the smallest draw that still
+//! fails.
+//!
+//! # Adding a family
+//! 1. `host/reference/NAME.rs`: the model of one element, or of the whole operation, on
+//!    [`Value`](crate::reference::Value)s, with a rounding wherever the kernel rounds.
+//! 2. `host/verify/NAME.rs`: a unit struct that implements [`Family`]. `call` gives one [`Input`] for each parameter
+//!    of the kernel, by its name in the signature; [`Draw`] has layouts, sizes, values and small numbers to make them
+//!    of. `expected` computes the outputs. Dtypes come from the signature, so that one function serves all kernels
+//!    of an operation.
+//! 3. An entry in [`FAMILIES`]. A kernel of the module for which `call` gives `None` is reported as unverified, which
+//!    is a failure: no kernel goes untested unnoticed.
+
+mod affine;
+mod binary;
+mod call;
+mod cast;
+mod compare;
+mod draw;
+mod elementwise;
+mod engine;
+mod fill;
+mod launch;
+mod ternary;
+mod unary;
+
+pub use call::{Call, Expected, Input, Operand, Tolerance};
+pub use compare::Miss;
+pub use draw::{Draw, Grid, Random, Values};
+pub use engine::{Options, Outcome, verify, verify_all};
+
+use crate::{Kernel, Module};
+
+/// How the kernels of one family are verified.
+pub trait Family: Sync {
+    /// The family's kernels.
+    fn module(&self) -> &'static Module;
+
+    /// A launch of `kernel` made of `draw`; `None` if this family does not know the kernel.
+    fn call(&self, kernel: &'static Kernel, draw: &Draw) -> Option<Call>;
+
+    /// What the memory that the kernel writes must hold afterwards. Memory that is not listed must be unchanged.
+    fn expected(&self, call: &Call) -> Vec<Expected>;
+}
+
+/// Every family that can be verified.
+pub const FAMILIES: &[&dyn Family] =
+    &[&affine::Affine, &binary::Binary, &cast::Cast, &fill::Fill, &ternary::Ternary, &unary::Unary];
+
+/// The family of that name.
+pub fn family(name: &str) -> Option<&'static dyn Family> {
+    FAMILIES.iter().copied().find(|family| family.module().name() == name)
+}

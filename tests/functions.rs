@@ -1,0 +1,174 @@
+//! Loading, looking up and untyped launches.
+
+mod common;
+
+use candle_amdgpu::{AFFINE, ALL_IDS, Device, DeviceBuffer, Error, FILL, LaunchConfig, Module, Stream, f16};
+use std::ffi::c_void;
+use std::ptr;
+use std::sync::{Arc, Barrier};
+use std::thread;
+
+#[test]
+fn a_module_is_loaded_once_for_each_device() {
+    let [a, b] = ["gfx1100", "gfx90a"].map(common::device);
+    let loaded = a.load(&AFFINE).unwrap();
+    assert!(Arc::ptr_eq(&loaded, &a.load(&AFFINE).unwrap()));
+    let again = Device::new(a.ordinal()).unwrap();
+    assert!(Arc::ptr_eq(&loaded, &again.load(&AFFINE).unwrap()), "another handle to the same device");
+    assert!(!Arc::ptr_eq(&loaded, &b.load(&AFFINE).unwrap()), "another device");
+}
+
+#[test]
+fn threads_share_one_loaded_module() {
+    let device = common::device("gfx1030");
+    let start = Barrier::new(8);
+    let modules: Vec<_> = thread::scope(|scope| {
+        let threads: Vec<_> = (0..8)
+            .map(|i| {
+                let (device, start) = (&device, &start);
+                scope.spawn(move || {
+                    start.wait();
+                    let name = ["fill_f32", "fill_u8", "copy2d_f32"][i % 3];
+                    let function = device.get_or_load_func(name, &FILL).unwrap();
+                    assert_eq!(function.name(), name);
+                    (Arc::as_ptr(function.module()) as usize, function.as_raw() as usize, name)
+                })
+            })
+            .collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    let (module, ..) = modules[0];
+    assert!(modules.iter().all(|(m, ..)| *m == module));
+    for (_, handle, name) in &modules {
+        let function = device.get_or_load_func(name, &FILL).unwrap();
+        assert_eq!(function.as_raw() as usize, *handle, "the same handle in every thread");
+    }
+}
+
+#[test]
+fn an_unknown_name_is_an_error_that_names_the_nearest() {
+    let error = common::device("gfx1100").get_or_load_func("afine_f32", &AFFINE).unwrap_err();
+    assert!(matches!(&error, Error::UnknownKernel { near, .. } if near[0] == "affine_f32"), "{error}");
+    assert!(error.to_string().contains("module `affine` has no kernel `afine_f32`"), "{error}");
+}
+
+#[test]
+fn a_name_with_a_zero_byte_is_an_error() {
+    let error = common::device("gfx1100").get_or_load_func("affine\0f32", &AFFINE).unwrap_err();
+    assert!(matches!(error, Error::UnknownKernel { .. }));
+}
+
+#[test]
+fn a_module_without_code_for_the_target_says_how_to_get_it() {
+    static EMPTY: Module = Module::new("empty", &[], &[]);
+    let error = common::device("gfx1100").get_or_load_func("k", &EMPTY).unwrap_err().to_string();
+    assert!(
+        error.contains("no code object for gfx1100") && error.contains("CANDLE_AMDGPU_ARCHS=gfx1100"),
+        "{error}"
+    );
+}
+
+#[test]
+fn bytes_that_are_no_code_object_are_an_error() {
+    let device = common::device("gfx1100");
+    let error = device.load_code_object("mine", b"not an ELF file").unwrap_err();
+    assert!(matches!(&error, Error::BadCodeObject { module, .. } if module == "mine"), "{error}");
+    let other = AFFINE.object("gfx90a").unwrap();
+    let error = device.load_code_object("other", other.bytes).unwrap_err().to_string();
+    assert!(error.contains("for gfx90a, the device is a gfx1100"), "{error}");
+}
+
+#[test]
+fn a_code_object_of_ones_own_is_loaded_and_launched() {
+    let device = common::device("gfx1100");
+    let stream = device.stream().unwrap();
+    let module = device.load_code_object("mine", AFFINE.object("gfx1100").unwrap().bytes).unwrap();
+    assert_eq!(module.names().len(), AFFINE.kernels().len());
+    let function = module.function("affine_f16").unwrap();
+    let x = DeviceBuffer::from_slice(&stream, &[f16::from_f32(1.5); 40]).unwrap();
+    let mut y = DeviceBuffer::zeros(&stream, 40).unwrap();
+    let launch = function.launch_builder(&stream).value(40_usize).value(1_usize).null();
+    let launch = launch.memory(&x).memory_mut::<f16>(&mut y).value(f16::from_f32(2.0)).value(f16::ONE);
+    // SAFETY: the arguments are those of `affine_f16`, the buffers have 40 elements.
+    unsafe { launch.launch(LaunchConfig::for_num_elems(40)).unwrap() };
+    assert_eq!(y.to_vec().unwrap(), [f16::from_f32(4.0); 40]);
+}
+
+/// Arguments by address, as Candle passes them.
+fn launch_by_address(stream: &Stream, config: LaunchConfig, surplus: bool) -> Result<Vec<f32>, Error> {
+    let function = stream.device().get_or_load_func("affine_f32", &AFFINE)?;
+    let x = DeviceBuffer::from_slice(stream, &[1.0_f32, 2.0, 3.0])?;
+    let mut y = DeviceBuffer::<f32>::zeros(stream, 3)?;
+    let (numel, dims, info) = (3_usize, 1_usize, ptr::null::<usize>());
+    let (from, to, mul, add) = (x.as_ptr(), y.as_mut_ptr(), 2.0_f32, 0.5_f32);
+    let mut args: Vec<*const c_void> = vec![
+        ptr::from_ref(&numel).cast(),
+        ptr::from_ref(&dims).cast(),
+        ptr::from_ref(&info).cast(),
+        ptr::from_ref(&from).cast(),
+        ptr::from_ref(&to).cast(),
+        ptr::from_ref(&mul).cast(),
+        ptr::from_ref(&add).cast(),
+    ];
+    if surplus {
+        args.push(ptr::from_ref(&numel).cast());
+    }
+    // SAFETY: the arguments are those of `affine_f32`, the buffers have three elements.
+    unsafe { function.launch(stream, config, &args)? };
+    y.to_vec()
+}
+
+#[test]
+fn arguments_by_address_are_launched_under_either_geometry() {
+    for arch in common::ARCHS {
+        let stream = common::stream(arch);
+        for config in [LaunchConfig::auto(), LaunchConfig::for_num_elems(3)] {
+            assert_eq!(
+                launch_by_address(&stream, config, false).unwrap(),
+                [2.5, 4.5, 6.5],
+                "{arch} {config:?}"
+            );
+        }
+        assert_eq!(launch_by_address(&stream, LaunchConfig::auto(), true).unwrap(), [2.5, 4.5, 6.5]);
+    }
+}
+
+#[test]
+fn too_few_arguments_are_an_error() {
+    let stream = common::stream("gfx1100");
+    let function = stream.device().get_or_load_func("affine_f32", &AFFINE).unwrap();
+    // SAFETY: nothing is launched.
+    let error = unsafe { function.launch(&stream, LaunchConfig::for_num_elems(1), &[]) }.unwrap_err();
+    assert_eq!(error, Error::TooFewArguments { kernel: "affine_f32".into(), given: 0, need: 7 });
+}
+
+#[test]
+fn an_argument_of_the_wrong_size_is_an_error() {
+    let stream = common::stream("gfx1100");
+    let function = stream.device().get_or_load_func("fill_f32", &FILL).unwrap();
+    let mut buffer = DeviceBuffer::<f32>::zeros(&stream, 4).unwrap();
+    let launch =
+        function.launch_builder(&stream).memory_mut::<f32>(&mut buffer).value(1.0_f64).value(4_usize);
+    // SAFETY: nothing is launched.
+    let error = unsafe { launch.launch(LaunchConfig::auto()) }.unwrap_err();
+    assert_eq!(error, Error::ArgumentSize { kernel: "fill_f32".into(), index: 1, given: 8, need: 4 });
+}
+
+#[test]
+fn all_ids_have_modules_in_order() {
+    assert_eq!(ALL_IDS.len(), 11);
+    assert_eq!(ALL_IDS[0].module().name(), "affine");
+    assert_eq!(ALL_IDS[10].module().name(), "unary");
+}
+
+#[test]
+fn a_function_of_one_device_is_refused_on_another() {
+    let stream = common::stream("gfx90a");
+    let function = common::device("gfx1100").get_or_load_func("fill_f32", &FILL).unwrap();
+    let mut buffer = DeviceBuffer::<f32>::zeros(&stream, 4).unwrap();
+    let launch =
+        function.launch_builder(&stream).memory_mut::<f32>(&mut buffer).value(1.0_f32).value(4_usize);
+    // SAFETY: nothing is launched.
+    let error = unsafe { launch.launch(LaunchConfig::auto()) }.unwrap_err();
+    assert!(matches!(error, Error::WrongDevice { .. }), "{error}");
+}

@@ -277,11 +277,6 @@ pub(super) fn bf16(x: u32) -> f32 {
     f32::from_bits(x << 16)
 }
 
-/// The nearest bfloat16, by the definition.
-pub(super) fn to_bf16(x: u32, mode: &Mode) -> u32 {
-    soft::convert::<soft::F32, soft::BF16>(x.into(), mode.single, mode.single) as u32
-}
-
 /// An f16 as an exact f32, flushed as MODE says.
 #[inline(always)]
 pub(super) fn f16(x: u32, mode: &Mode) -> f32 {

@@ -34,13 +34,6 @@ pub(crate) struct TyInfo {
 }
 
 impl TyInfo {
-    pub const NIL: TyInfo = TyInfo { kind: Kind::Nil, bits: 0, signed: false };
-
-    /// Registers that an operand of the type takes.
-    pub const fn dwords(self) -> u32 {
-        self.bits.div_ceil(32)
-    }
-
     /// Whether VOP3P's half selects and signs belong to operands of the type.
     pub const fn is_packed(self) -> bool {
         matches!(self.kind, Kind::PkF16 | Kind::PkBF16 | Kind::PkInt16 | Kind::PkF32 | Kind::Mix)

@@ -160,6 +160,12 @@ struct ThreadState {
     last: Option<LastError>,
 }
 
+/// Runs `f` on this thread's state. There is none any more while the thread ends, which is when C++ programs free
+/// what they hold in static variables.
+fn with_state<R>(f: impl FnOnce(&mut ThreadState) -> R) -> Option<R> {
+    STATE.try_with(|state| f(&mut state.borrow_mut())).ok()
+}
+
 thread_local! {
     static STATE: RefCell<ThreadState> = RefCell::default();
 }
@@ -168,17 +174,18 @@ thread_local! {
 ///
 /// Errors that the real library returned are not in it: it has a code for them and no text.
 pub fn last_error() -> Option<LastError> {
-    STATE.with_borrow(|state| state.last.clone())
+    with_state(|state| state.last.clone()).flatten()
 }
 
 /// The code of the last failed call of this thread; `reset` forgets it.
 pub(crate) fn last_code(reset: bool) -> hipError_t {
-    STATE.with_borrow_mut(|state| if reset { std::mem::take(&mut state.sticky) } else { state.sticky })
+    with_state(|state| if reset { std::mem::take(&mut state.sticky) } else { state.sticky })
+        .unwrap_or(hipSuccess)
 }
 
 /// The code of this thread's last call, failed or not.
 pub(crate) fn last_command_code() -> hipError_t {
-    STATE.with_borrow(|state| state.command)
+    with_state(|state| state.command).unwrap_or(hipSuccess)
 }
 
 /// Runs the body of the C function `function`: no panic leaves it, and a failure is remembered for this thread.
@@ -188,7 +195,7 @@ pub(crate) fn boundary(
 ) -> hipError_t {
     let error = match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(code)) => {
-            STATE.with_borrow_mut(|state| state.command = code);
+            with_state(|state| state.command = code);
             return code;
         }
         Ok(Err(error)) => error,
@@ -199,7 +206,7 @@ pub(crate) fn boundary(
         }
     };
     let code = error.code();
-    STATE.with_borrow_mut(|state| {
+    with_state(|state| {
         state.command = code;
         state.sticky = code;
         state.last = Some(LastError { function, code, text: error.to_string() });

@@ -270,14 +270,15 @@ fn from_symbol(kind: hipMemcpyKind) -> Result<(), Error> {
 hip_functions! {
     /// Keeps a launch's geometry for the stub that launches.
     fn __hipPushCallConfiguration(gridDim: dim3, blockDim: dim3, sharedMem: usize, stream: hipStream_t) => |_| {
-        CONFIGURATIONS.with_borrow_mut(|all| all.push((gridDim, blockDim, sharedMem, stream as usize)));
-        Ok(())
+        CONFIGURATIONS
+            .try_with(|all| all.borrow_mut().push((gridDim, blockDim, sharedMem, stream as usize)))
+            .map_err(|_| Error::NoCallConfiguration)
     }
 
     /// The geometry that was kept last.
     fn __hipPopCallConfiguration(gridDim: *mut dim3, blockDim: *mut dim3, sharedMem: *mut usize, stream: *mut hipStream_t) => |_| {
-        let last = CONFIGURATIONS.with_borrow_mut(Vec::pop);
-        let (grid, block, lds, handle) = last.ok_or(Error::NoCallConfiguration)?;
+        let last = CONFIGURATIONS.try_with(|all| all.borrow_mut().pop());
+        let (grid, block, lds, handle) = last.ok().flatten().ok_or(Error::NoCallConfiguration)?;
         give("gridDim", gridDim, grid)?;
         give("blockDim", blockDim, block)?;
         give("sharedMem", sharedMem, lds)?;

@@ -84,7 +84,7 @@ impl Runtime {
             0 | 1 => Ok(self.current().default_stream.clone()),
             2 => {
                 let device = self.current();
-                Ok(PER_THREAD.with_borrow_mut(|streams| {
+                let stream = PER_THREAD.try_with(|streams| {
                     let new = || {
                         let stream = Arc::new(Stream::new(device.ordinal, Kind::Blocking, 0, 0));
                         let mut all = device.thread_streams.lock().unwrap_or_else(PoisonError::into_inner);
@@ -92,8 +92,10 @@ impl Runtime {
                         all.push(Arc::downgrade(&stream));
                         stream
                     };
-                    streams.entry(device.ordinal).or_insert_with(new).clone()
-                }))
+                    streams.borrow_mut().entry(device.ordinal).or_insert_with(new).clone()
+                });
+                // A thread that is ending has no stream of its own any more.
+                Ok(stream.unwrap_or_else(|_| device.default_stream.clone()))
             }
             _ => self.handles.get(handle),
         }

@@ -1,6 +1,7 @@
 //! Affine: `out = inp · mul + add`, element by element.
 
 use amdgpu_device::prelude::*;
+use amdgpu_device::zip::{per_lane, zip};
 
 /// `out[i] = inp[i] · mul + add`, in the type's own arithmetic: the product is rounded, then the sum.
 ///
@@ -8,7 +9,7 @@ use amdgpu_device::prelude::*;
 #[amdgpu_kernel(
     name = "affine_{T}",
     T in [bf16, f16, f32, f64, u8, u32, i16, i32, i64, f8e4m3, f8_e4m3: f8e4m3],
-    launch(workgroup = 256, items_per_lane = 16 / size_of::<T>(), items = numel),
+    launch(workgroup = 256, items_per_lane = per_lane::<T, T>(), items = numel),
 )]
 pub unsafe fn affine<T: Scalar>(
     numel: usize,
@@ -22,6 +23,6 @@ pub unsafe fn affine<T: Scalar>(
     // SAFETY: the caller gives a layout that fits its buffers
     unsafe {
         let (inp, info) = if inp.is_null() { (out.cast_const(), core::ptr::null()) } else { (inp, info) };
-        map(numel, Layout::new(num_dims, info), inp, out, |x| x.mul(mul).add(add));
+        zip(numel, Layout::new(num_dims, info), (inp,), out, |(x,)| x.mul(mul).add(add));
     }
 }

@@ -1,10 +1,25 @@
 //! Fill: the same value everywhere, and copies of rows.
 
-use amdgpu_device::elementwise::with_vector;
 use amdgpu_device::grid::global_stride;
 use amdgpu_device::layout::divide;
 use amdgpu_device::memory::{is_aligned, load, store};
 use amdgpu_device::prelude::*;
+
+/// Evaluates the block with `$n`, the number of elements in 16 bytes, as a constant.
+macro_rules! by_vector {
+    ($t:ty, $n:ident => $body:block) => {
+        match const { 16 / size_of::<$t>() } {
+            2 => by_vector!(@ $n 2 $body),
+            4 => by_vector!(@ $n 4 $body),
+            8 => by_vector!(@ $n 8 $body),
+            _ => by_vector!(@ $n 16 $body),
+        }
+    };
+    (@ $n:ident $value:literal $body:block) => {{
+        const $n: usize = $value;
+        $body
+    }};
+}
 
 /// `buf[i] = value`
 #[amdgpu_kernel(
@@ -48,17 +63,17 @@ pub unsafe fn copy2d<T: Scalar>(
     src_s: u32,
     dst_s: u32,
 ) {
-    with_vector!(size_of::<T>(), N => {
-        let whole = (d2 | src_s | dst_s).is_multiple_of(N as u32) && is_aligned(src) && is_aligned(dst);
-        // SAFETY: the caller's buffers hold the rows
-        unsafe {
+    // SAFETY: the caller's buffers hold the rows
+    unsafe {
+        by_vector!(T, N => {
+            let whole = (d2 | src_s | dst_s).is_multiple_of(N as u32) && is_aligned(src) && is_aligned(dst);
             if whole {
                 rows::<T, N>(src, dst, d1, d2, src_s, dst_s);
             } else {
                 rows::<T, 1>(src, dst, d1, d2, src_s, dst_s);
             }
-        }
-    });
+        });
+    }
 }
 
 /// Copies rows in vectors of `N` elements, of which a row and the strides are multiples.
@@ -81,4 +96,25 @@ unsafe fn rows<T: Scalar, const N: usize>(
             store(dst.add(row * dst_s as usize + column * N), elements);
         }
     });
+}
+
+/// `out[layout(i)] = value`
+#[inline(always)]
+unsafe fn set<T: Scalar>(numel: usize, layout: Layout<1>, out: *mut T, value: T) {
+    // SAFETY: the caller's buffer holds what the layout addresses
+    unsafe {
+        if layout.is_contiguous() {
+            by_vector!(T, N => {
+                let vectors = if is_aligned(out) { numel / N } else { 0 };
+                global_stride(vectors, |v| store(out.add(v * N), [value; N]));
+                let done = vectors * N;
+                global_stride(numel - done, |i| out.add(done + i).write(value));
+            });
+        } else {
+            global_stride(numel, |i| {
+                let [to] = layout.offsets(i, numel);
+                out.add(to).write(value);
+            });
+        }
+    }
 }

@@ -19,10 +19,8 @@ use crate::toolchain::Toolchain;
 ///
 /// LLVM's passes do not run in rustc but once, in opt, when the module has its intrinsics and its launch bounds.
 /// Everything can be inlined across crates, and a panic is a trap: so one crate's module has all that it needs.
-const RUSTFLAGS: [&str; 6] = [
+const RUSTFLAGS: [&str; 4] = [
     "-Zunstable-options",
-    "-Clinker=true",
-    "-Clinker-flavor=gnu-lld-cc",
     "-Cno-prepopulate-passes",
     "-Cpanic=immediate-abort",
     "-Zcross-crate-inline-threshold=always",
@@ -159,7 +157,11 @@ impl Compiler<'_> {
         command
             .env("CARGO_TARGET_DIR", &folder)
             .env("CARGO_ENCODED_RUSTFLAGS", self.rustflags(front).join("\x1f"))
-            .env("CARGO_PROFILE_RELEASE_DEBUG", "line-tables-only")
+            // For the emulator's and rocgdb's source lines. PTX has no use for them.
+            .env(
+                "CARGO_PROFILE_RELEASE_DEBUG",
+                if front == Front::Nvptx { "none" } else { "line-tables-only" },
+            )
             .env("CARGO_PROFILE_RELEASE_STRIP", "none")
             .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "3")
             .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "1")

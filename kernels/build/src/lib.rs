@@ -136,23 +136,25 @@ fn run(compiler: &Compiler, targets: &[Target]) -> Result<Vec<Vec<Object>>> {
     thread::scope(|scope| {
         for front in [Front::Wave32, Front::Wave64, Front::Nvptx] {
             let mine: Vec<usize> = (0..targets.len()).filter(|&t| targets[t].front() == front).collect();
+            let Some(&first) = mine.first() else { continue };
             let send = send.clone();
             scope.spawn(move || {
-                for (f, family) in families.iter().enumerate().filter(|_| !mine.is_empty()) {
-                    match cores.with(|| compiler.bitcode(family, front)) {
-                        Err(error) => return send.send((f, mine[0], Err(error))),
-                        Ok(bitcode) => {
-                            let bitcode = Arc::new(bitcode);
-                            for &t in &mine {
-                                let (bitcode, send) = (bitcode.clone(), send.clone());
-                                scope.spawn(move || {
-                                    send.send((f, t, cores.with(|| compiler.object(&bitcode, targets[t]))))
-                                });
-                            }
+                for (f, family) in families.iter().enumerate() {
+                    let bitcode = match cores.with(|| compiler.bitcode(family, front)) {
+                        Ok(bitcode) => Arc::new(bitcode),
+                        Err(error) => {
+                            send.send((f, first, Err(error))).expect(RECEIVES);
+                            return;
                         }
+                    };
+                    for &t in &mine {
+                        let (bitcode, send) = (bitcode.clone(), send.clone());
+                        scope.spawn(move || {
+                            let object = cores.with(|| compiler.object(&bitcode, targets[t]));
+                            send.send((f, t, object)).expect(RECEIVES);
+                        });
                     }
                 }
-                Ok(())
             });
         }
         drop(send);
@@ -164,6 +166,8 @@ fn run(compiler: &Compiler, targets: &[Target]) -> Result<Vec<Vec<Object>>> {
     // one failed before it.
     objects.into_iter().map(|of_family| of_family.into_iter().flatten().collect()).collect()
 }
+
+const RECEIVES: &str = "the receiver waits for all senders";
 
 /// Lets so many jobs run at once.
 struct Cores {
@@ -201,4 +205,19 @@ pub fn ptx(kernels: &Path, cache: &Path) -> Result<Vec<(String, Object)>> {
     let compiler = Compiler { toolchain: &toolchain, source: &source, cache };
     let objects = run(&compiler, &[Target::Nvptx])?;
     Ok(source.families.iter().map(|(name, _)| name.clone()).zip(objects.into_iter().flatten()).collect())
+}
+
+/// The launch geometry of kernels whose grid follows from a number of items, as JSON for programs that launch PTX:
+/// `{"affine_f32": {"block": 256, "per_group": 1024, "shared": 0}}`, where `per_group` items are one workgroup's.
+pub fn geometry<'a>(kernels: impl IntoIterator<Item = &'a Signature>) -> serde_json::Value {
+    let entries = kernels.into_iter().filter(|k| k.launch.items.is_some()).map(|kernel| {
+        let launch = &kernel.launch;
+        let geometry = serde_json::json!({
+            "block": launch.workgroup,
+            "per_group": launch.items_per_workgroup(),
+            "shared": launch.lds_bytes,
+        });
+        (kernel.name.clone(), geometry)
+    });
+    entries.collect::<serde_json::Map<_, _>>().into()
 }

@@ -131,7 +131,9 @@ fn at(name: &str, root: &Path) -> Result<Toolchain, String> {
     let rustc_version = version.lines().next().unwrap_or_default().to_owned();
     let minor: u32 = field("release: 1.").split('.').next().and_then(|v| v.parse().ok()).unwrap_or(0);
     if minor < OLDEST_RUSTC {
-        return Err(format!("{rustc_version} is too old for the amdgcn target: 1.{OLDEST_RUSTC} or newer is needed"));
+        return Err(format!(
+            "{rustc_version} is too old for the amdgcn target: 1.{OLDEST_RUSTC} or newer is needed"
+        ));
     }
     let llvm = field("LLVM version: ").split('.').next().and_then(|v| v.parse().ok()).unwrap_or(0);
     let sysroot = PathBuf::from(output(Command::new(&rustc).args(["--print", "sysroot"]))?.trim());

@@ -17,8 +17,7 @@ macro_rules! atomics {
             // SAFETY: the caller's
             unsafe {
                 let old = *address;
-                let new: fn($t, $t) -> $t = $host;
-                *address = new(old, value);
+                *address = $host(old, value);
                 let _ = old;
                 $(old as $out)?
             }
@@ -28,9 +27,9 @@ macro_rules! atomics {
 
 atomics! {
     /// Adds; the order of several is not fixed, and so nor is the rounding of their sum.
-    add_f32(f32), amdgpu_device_atomic_add_f32, |a, b| a + b;
+    add_f32(f32), amdgpu_device_atomic_add_f32, core::ops::Add::add;
     /// Adds; the order of several is not fixed, and so nor is the rounding of their sum.
-    add_f64(f64), amdgpu_device_atomic_add_f64, |a, b| a + b;
+    add_f64(f64), amdgpu_device_atomic_add_f64, core::ops::Add::add;
     /// Adds (wrapping) and returns what was there.
     add_u32(u32) -> u32, amdgpu_device_atomic_add_u32, u32::wrapping_add;
     /// Adds (wrapping) and returns what was there.

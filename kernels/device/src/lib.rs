@@ -16,7 +16,6 @@ pub use amdgpu_macros::amdgpu_kernel;
 
 pub mod atomic;
 pub mod convert;
-pub mod elementwise;
 pub mod extremum;
 pub mod float;
 pub mod grid;
@@ -39,7 +38,6 @@ pub use scalar::{Float, Scalar};
 pub mod prelude {
     pub use core::mem::size_of;
 
-    pub use crate::elementwise::{map, set};
     pub use crate::grid::global_stride;
     pub use crate::layout::Layout;
     pub use crate::{Float, KernelArg, Scalar, amdgpu_kernel, bf16, f8e4m3, f16};

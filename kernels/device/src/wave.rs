@@ -1,6 +1,153 @@
 //! The wave: work items that run in lockstep, 32 or 64 of them by target.
 //!
-//! All lanes must come to these calls: keep them out of branches that differ between lanes.
+//! All lanes of the wave must come to these calls: keep them out of branches and loops that differ between lanes.
+//! A lane reads what the same call of another lane gave. On the host a wave is one lane.
 
-/// Lanes of a wave: 64 on CDNA, else 32.
-pub const SIZE: u32 = if cfg!(amdgpu_wave64) { 64 } else { 32 };
+/// Lanes of a wave: 64 on CDNA, 32 on RDNA and on NVIDIA GPUs, 1 on the host.
+pub const SIZE: u32 = if cfg!(not(any(target_arch = "amdgpu", target_arch = "nvptx64"))) {
+    1
+} else if cfg!(amdgpu_wave64) {
+    64
+} else {
+    32
+};
+
+/// This lane in its wave.
+#[inline(always)]
+pub fn lane() -> u32 {
+    #[cfg(target_arch = "amdgpu")]
+    {
+        use core::arch::amdgpu::{mbcnt_hi, mbcnt_lo};
+        let low = mbcnt_lo(!0, 0);
+        if SIZE == 64 { mbcnt_hi(!0, low) } else { low }
+    }
+    #[cfg(target_arch = "nvptx64")]
+    // SAFETY: reads a register
+    unsafe {
+        nvvm::laneid()
+    }
+    #[cfg(not(any(target_arch = "amdgpu", target_arch = "nvptx64")))]
+    0
+}
+
+/// Which lanes say yes: bit `i` is lane `i`'s.
+#[inline(always)]
+pub fn ballot(yes: bool) -> u64 {
+    #[cfg(target_arch = "amdgpu")]
+    {
+        core::arch::amdgpu::ballot(yes)
+    }
+    #[cfg(target_arch = "nvptx64")]
+    // SAFETY: touches no memory
+    unsafe {
+        u64::from(nvvm::ballot(!0, yes))
+    }
+    #[cfg(not(any(target_arch = "amdgpu", target_arch = "nvptx64")))]
+    u64::from(yes)
+}
+
+/// Whether any lane says yes.
+#[inline(always)]
+pub fn any(yes: bool) -> bool {
+    ballot(yes) != 0
+}
+
+/// What lane `from` has. `from` is taken modulo [`SIZE`]; it may differ between lanes.
+#[inline(always)]
+pub fn read_u32(value: u32, from: u32) -> u32 {
+    #[cfg(target_arch = "amdgpu")]
+    // SAFETY: touches no memory
+    unsafe {
+        core::arch::amdgpu::ds_bpermute(from.wrapping_mul(4), value)
+    }
+    #[cfg(target_arch = "nvptx64")]
+    // SAFETY: touches no memory
+    unsafe {
+        nvvm::shuffle(!0, value, from, 31)
+    }
+    #[cfg(not(any(target_arch = "amdgpu", target_arch = "nvptx64")))]
+    {
+        let _ = from;
+        value
+    }
+}
+
+/// What the wave's first active lane has, the same for all lanes: tells the compiler that a value is uniform.
+#[inline(always)]
+pub fn first_u32(value: u32) -> u32 {
+    #[cfg(target_arch = "amdgpu")]
+    {
+        core::arch::amdgpu::readfirstlane_u32(value)
+    }
+    #[cfg(not(target_arch = "amdgpu"))]
+    read_u32(value, 0)
+}
+
+/// A value that lanes can hand to each other.
+pub trait Lane: Copy {
+    /// What lane `from` (modulo [`SIZE`]) has.
+    fn read(self, from: u32) -> Self;
+}
+
+macro_rules! lanes {
+    ($($t:ty: |$x:ident, $from:ident| $read:expr;)*) => {$(
+        impl Lane for $t {
+            #[inline(always)]
+            fn read(self, $from: u32) -> Self {
+                let $x = self;
+                $read
+            }
+        }
+    )*};
+}
+lanes! {
+    u32: |x, from| read_u32(x, from);
+    i32: |x, from| read_u32(x as u32, from) as i32;
+    f32: |x, from| f32::from_bits(read_u32(x.to_bits(), from));
+    u64: |x, from| {
+        let [low, high] = [x as u32, (x >> 32) as u32].map(|half| u64::from(read_u32(half, from)));
+        low | high << 32
+    };
+    i64: |x, from| (x as u64).read(from) as i64;
+    f64: |x, from| f64::from_bits(x.to_bits().read(from));
+    u8: |x, from| read_u32(u32::from(x), from) as u8;
+    u16: |x, from| read_u32(u32::from(x), from) as u16;
+    i16: |x, from| read_u32(x as u32, from) as i16;
+    crate::f16: |x, from| crate::f16::from_bits(x.to_bits().read(from));
+    crate::bf16: |x, from| crate::bf16::from_bits(x.to_bits().read(from));
+    crate::f8e4m3: |x, from| crate::f8e4m3::from_bits(x.to_bits().read(from));
+}
+
+/// Combines `WIDTH` neighbouring lanes (a power of two up to [`SIZE`]); each of them gets the result.
+///
+/// In each step a lane combines its value with that of the lane whose number differs in one bit, so that all of them
+/// combine the same pairs: for a commutative `combine` the result is the same in all lanes, bit for bit.
+#[inline(always)]
+pub fn reduce_within<const WIDTH: u32, T: Lane>(value: T, combine: impl Fn(T, T) -> T) -> T {
+    let lane = lane();
+    let mut value = value;
+    let mut distance = WIDTH / 2;
+    while distance > 0 {
+        value = combine(value, value.read(lane ^ distance));
+        distance /= 2;
+    }
+    value
+}
+
+/// Combines all lanes of the wave; each of them gets the result.
+#[inline(always)]
+pub fn reduce<T: Lane>(value: T, combine: impl Fn(T, T) -> T) -> T {
+    reduce_within::<SIZE, T>(value, combine)
+}
+
+#[cfg(target_arch = "nvptx64")]
+mod nvvm {
+    unsafe extern "C" {
+        #[link_name = "llvm.nvvm.read.ptx.sreg.laneid"]
+        pub fn laneid() -> u32;
+        #[link_name = "llvm.nvvm.vote.ballot.sync"]
+        pub fn ballot(members: u32, yes: bool) -> u32;
+        #[link_name = "llvm.nvvm.shfl.sync.idx.i32"]
+        pub fn shuffle(members: u32, value: u32, from: u32, clamp: u32) -> u32;
+    }
+}

@@ -170,8 +170,8 @@ macro_rules! inputs {
                 step: [usize; $count],
                 across: [bool; $count],
             ) -> [Self::Block<N>; N] {
-                // SAFETY: the caller's
                 let tiles =
+                    // SAFETY: the caller's
                     unsafe { ($(read_tile::<$T, N>(self.$i.wrapping_add(at[$i]), step[$i], across[$i]),)*) };
                 let mut blocks = [($([$T::ZERO; N],)*); N];
                 let mut row = 0;

@@ -27,6 +27,8 @@ pub fn kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
     if !item.attrs.iter().any(|a| a.path().is_ident("inline")) {
         item.attrs.push(syn::parse_quote!(#[inline(always)]));
     }
+    // What a caller must see to is what the attributes say, and the argument list is Candle's.
+    item.attrs.push(syn::parse_quote!(#[allow(clippy::missing_safety_doc, clippy::too_many_arguments)]));
     let mut plain = item.clone();
     for input in &mut plain.sig.inputs {
         let (syn::FnArg::Typed(syn::PatType { attrs, .. })
@@ -223,13 +225,13 @@ fn record(attribute: &Attribute, function: &Function, combination: &Combination)
     let count = function.params.len();
     Ok(quote! {
         const LDS_BYTES: usize = #lds;
-        #[cfg(target_arch = "amdgpu")]
+        #[cfg(any(target_arch = "amdgpu", target_arch = "nvptx64"))]
         const _: () = {
             const FILE: &str = ::core::file!();
             const TEXT: &str = #json;
             // Exported, not `#[used]`: with LTO rustc 1.96 writes an `llvm.used` of the wrong address space.
             #[unsafe(export_name = #symbol)]
-            #[unsafe(link_section = ".amdgpu.kernels")]
+            #[cfg_attr(target_arch = "amdgpu", unsafe(link_section = ".amdgpu.kernels"))]
             static RECORD: ::amdgpu_device::record::Record<#count, { FILE.len() }, { TEXT.len() }> =
                 ::amdgpu_device::record::Record::new(
                     WORKGROUP, MAX_WORKGROUP, ITEMS_PER_LANE, LDS_BYTES, #line,

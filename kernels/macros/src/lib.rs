@@ -53,6 +53,10 @@ mod json;
 ///
 /// Several `#[amdgpu_kernel]` on one function add up.
 ///
+/// # Safety of kernels
+/// Who launches a kernel gives buffers that hold what the attributes and the layouts say, and which no one else
+/// writes meanwhile. The typed wrappers check it as far as the attributes go.
+///
 /// # On parameters
 /// - `#[layout(numel, num_dims, of(a, b))]`: this pointer to `usize` has `num_dims` dimensions, then the strides (in
 ///   elements) of `a`, then those of `b`; null means that all are contiguous.

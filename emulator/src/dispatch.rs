@@ -4,6 +4,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::code_object::{ArgKind, HiddenArg, KernelDescriptor, KernelInfo};
+use crate::exec::check::{Check, Registers};
 use crate::exec::op::{Dst, Unit};
 use crate::exec::wave::slot;
 use crate::exec::{Code, Env, Flow, Wave};
@@ -58,7 +59,8 @@ pub(crate) fn launch(memory: &Memory, kernel: &Kernel, launch: &Launch<'_>) -> R
     let (packet, queue) = (kernarg + block, kernarg + block + PACKET_SIZE);
     let arguments = arguments(info, launch);
     let written = memory
-        .write(kernarg, &arguments)
+        .fill(kernarg, 0, size)
+        .and_then(|()| memory.write(kernarg, &arguments))
         .and_then(|()| memory.write(packet, &packet_bytes(info, launch, lds, kernarg)))
         .and_then(|()| memory.write(queue, &queue_bytes()));
 
@@ -232,6 +234,9 @@ impl Dispatch<'_> {
                 work();
             });
         }
+        if !self.launch.options.check {
+            self.memory.trust_everything();
+        }
         match fault.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner) {
             Some((_, fault, site)) => Err(FaultReport::new(fault, &self.info.name, self.gfx, Some(site))),
             None => Ok(total.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)),
@@ -245,7 +250,11 @@ impl Dispatch<'_> {
         };
         // Starting another thread costs more than a few waves.
         let worth = (workgroups * u64::from(self.work_items) / 2048).clamp(1, workgroups);
-        if self.order_matters() { 1 } else { wanted.min(usize::try_from(worth).unwrap_or(wanted)) }
+        if self.launch.options.check || self.order_matters() {
+            1
+        } else {
+            wanted.min(usize::try_from(worth).unwrap_or(wanted))
+        }
     }
 
     /// Whether the result could depend on the order in which workgroups reach memory: one thread then gives the
@@ -378,6 +387,16 @@ impl Dispatch<'_> {
         }
     }
 
+    /// Registers that a wave starts with, for check mode.
+    fn registers(&self) -> Registers {
+        let descriptor = &self.info.descriptor;
+        let user = (descriptor.rsrc2 >> 1 & 0x1f) as u8;
+        let system = (descriptor.rsrc2 >> 7 & 0xf).count_ones() as u8 + (descriptor.rsrc2 & 1) as u8;
+        let packed = self.gfx.generation() != Generation::Gfx10;
+        let vector = if packed { 1 } else { (descriptor.rsrc2 >> 11 & 3) as u8 + 1 };
+        Registers { scalar: (user + system).min(slot::VCC), vector: vector.min(3) }
+    }
+
     fn set_work_item_ids(&self, wave: &mut Wave, first: u32, lanes: u32) {
         let [size_x, size_y, _] = self.launch.block;
         let packed =
@@ -420,15 +439,12 @@ impl<'a> Worker<'a> {
         let size = dispatch.wave_size();
         let waves = dispatch.work_items.div_ceil(size);
         let scratch = u64::from(waves * size) * u64::from(dispatch.scratch);
+        let options = &dispatch.launch.options;
+        let mut env = Env::new(&module.code, module.base, dispatch.memory, dispatch.lds, options.perturb);
+        env.check = options.check.then(|| Box::new(Check::new(waves, dispatch.lds)));
         Worker {
             dispatch,
-            env: Env::new(
-                &module.code,
-                module.base,
-                dispatch.memory,
-                dispatch.lds,
-                dispatch.launch.options.perturb,
-            ),
+            env,
             waves: (0..waves).map(|_| Wave::new(size)).collect(),
             status: vec![Status::Running; waves as usize],
             scratch: vec![0; scratch as usize],
@@ -448,7 +464,11 @@ impl<'a> Worker<'a> {
             self.dispatch.start(wave, index as u32, workgroup, scratch_base);
             self.status[index] = Status::Running;
         }
+        if let Some(check) = &mut self.env.check {
+            check.begin_workgroup(workgroup, position, &self.waves, self.dispatch.registers());
+        }
         let mut running = self.waves.len();
+        let waves = running as u32;
         while running != 0 {
             let mut went_on = false;
             let start = order.as_mut().map_or(0, |random| random.below(self.waves.len() as u64) as usize);
@@ -464,7 +484,10 @@ impl<'a> Worker<'a> {
                 let turn = order.as_mut().map_or(TURN, |random| 1 + random.below(64));
                 let turn = turn.min(options.instruction_budget.saturating_sub(wave.executed).max(1));
                 let before = wave.executed;
-                let flow = run_wave(wave, &mut self.env, turn);
+                let flow = match self.env.check {
+                    None => run_wave(wave, &mut self.env, turn),
+                    Some(_) => run_wave_checked(wave, &mut self.env, turn),
+                };
                 self.env.clock += wave.executed - before;
                 self.status[index] = match flow {
                     Flow::Next | Flow::Yield => Status::Running,
@@ -475,13 +498,18 @@ impl<'a> Worker<'a> {
                     }
                     Flow::Fault => return Err(self.fault(workgroup, index)),
                 };
+                if self.env.check.is_some() && self.env.arrived != 0 && self.env.alive < waves {
+                    let waiting = self.env.arrived;
+                    let ended = waves - self.env.alive;
+                    self.env.raise(Fault::BarrierDivergence { waiting, ended, waves }, None);
+                    return Err(self.fault(workgroup, index));
+                }
                 if self.status[index] == Status::Running && wave.executed >= options.instruction_budget {
                     self.env.raise(Fault::Budget { budget: options.instruction_budget }, None);
                     return Err(self.fault(workgroup, index));
                 }
             }
             if !went_on {
-                let waves = self.waves.len() as u32;
                 let ended = waves - running as u32;
                 self.env.raise(Fault::Deadlock { waiting: running as u32, waves, ended }, None);
                 let index = self.status.iter().position(|status| *status == Status::AtBarrier).unwrap_or(0);
@@ -543,6 +571,34 @@ pub(crate) fn run_wave(wave: &mut Wave, env: &mut Env<'_>, turn: u64) -> Flow {
     };
     wave.executed += turn - left;
     flow
+}
+
+/// As [`run_wave`], with check mode's look at every instruction before and after.
+fn run_wave_checked(wave: &mut Wave, env: &mut Env<'_>, turn: u64) -> Flow {
+    let code: &Code = env.code;
+    for _ in 0..turn {
+        let pc = wave.pc;
+        let op = &code.ops[pc as usize];
+        let inst = code.insts[pc as usize].as_ref();
+        wave.last = pc;
+        wave.executed += 1;
+        if let (Some(check), Some(inst)) = (&mut env.check, inst)
+            && let Some(fault) = check.before(wave, op, inst, code)
+        {
+            return env.raise(fault, None);
+        }
+        let exec = [wave.exec(0), wave.exec(1)];
+        wave.pc = pc + 1;
+        // SAFETY: handlers come from `isa::select`, which chose what this machine has.
+        let flow = unsafe { (op.run)(wave, env, op) };
+        if let (Some(check), Some(inst)) = (&mut env.check, inst) {
+            check.after(wave, exec, op, inst, code);
+        }
+        if flow != Flow::Next {
+            return flow;
+        }
+    }
+    Flow::Next
 }
 
 /// A small generator for orders of execution (xorshift64*).

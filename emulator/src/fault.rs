@@ -143,6 +143,74 @@ pub enum Fault {
         /// The trap's number.
         id: u8,
     },
+    /// Check mode: a wave ended, or waits at a barrier, while others of its workgroup do the opposite.
+    #[error("{waiting} of {waves} waves wait at a barrier that {ended} waves ended without reaching")]
+    BarrierDivergence {
+        /// Waves that wait.
+        waiting: u32,
+        /// Waves that have ended.
+        ended: u32,
+        /// Waves of the workgroup.
+        waves: u32,
+    },
+    /// Check mode: memory that nobody has written is read.
+    #[error("read of {size} bytes of uninitialised {space} at {address:#x}{}", within(nearest))]
+    Uninitialised {
+        /// Global memory or LDS.
+        space: Space,
+        /// First byte; in LDS an offset.
+        address: u64,
+        /// Bytes.
+        size: u32,
+        /// The allocation, for global memory.
+        nearest: Option<Nearest>,
+    },
+    /// Check mode: a register that nobody has written decides an address or a branch.
+    #[error("{register} is uninitialised and decides {purpose}")]
+    UninitialisedRegister {
+        /// The register, as LLVM prints it.
+        register: String,
+        /// What it decides.
+        purpose: &'static str,
+    },
+    /// Check mode: a register is used before the load into it was waited for.
+    #[error("{register} is used while a load into it is under way: no wait for {counter} in between")]
+    MissingWait {
+        /// The register, as LLVM prints it.
+        register: String,
+        /// The counter to wait for.
+        counter: &'static str,
+    },
+    /// Check mode: two waves access the same LDS bytes, one of them writes, and no barrier lies between.
+    #[error(
+        "{access} of {size} bytes at LDS offset {offset:#x} races with a {other}: no barrier lies between"
+    )]
+    LdsRace {
+        /// What this instruction does.
+        access: Access,
+        /// First byte.
+        offset: u64,
+        /// Bytes.
+        size: u32,
+        /// The other access.
+        other: OtherAccess,
+    },
+    /// Check mode: two waves access the same bytes of global memory, one of them writes, and nothing orders them.
+    #[error(
+        "{access} of {size} bytes at {address:#x} races with a {other}: nothing orders the two ({nearest})"
+    )]
+    GlobalRace {
+        /// What this instruction does.
+        access: Access,
+        /// First byte.
+        address: u64,
+        /// Bytes.
+        size: u32,
+        /// The other access.
+        other: OtherAccess,
+        /// The allocation.
+        nearest: Nearest,
+    },
     /// Every wave that has not ended waits at a barrier, and none of them can go on.
     #[error("a deadlock: {waiting} of {waves} waves wait at a barrier and {ended} have ended")]
     Deadlock {
@@ -153,6 +221,33 @@ pub enum Fault {
         /// Waves that have ended.
         ended: u32,
     },
+}
+
+/// The earlier of two accesses that race.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OtherAccess {
+    /// What it did.
+    pub access: Access,
+    /// Position of its workgroup in the grid.
+    pub workgroup: [u32; 3],
+    /// Its wave within the workgroup.
+    pub wave: u32,
+    /// Address of its instruction, relative to the code object's load address.
+    pub pc: u64,
+    /// LLVM's text of its instruction.
+    pub instruction: String,
+}
+
+impl fmt::Display for OtherAccess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ([x, y, z], pc) = (self.workgroup, self.pc);
+        write!(f, "{} by workgroup ({x}, {y}, {z}), wave {}, at {pc:#x}: ", self.access, self.wave)?;
+        f.write_str(&self.instruction)
+    }
+}
+
+fn within(nearest: &Option<Nearest>) -> String {
+    nearest.as_ref().map(|nearest| format!(": {nearest}")).unwrap_or_default()
 }
 
 /// What an instruction does to memory.

@@ -194,6 +194,17 @@ impl Machine {
         self.memory.copy(into, from, size)
     }
 
+    /// Tells check mode that the host has written a range without [`Machine::write`]: through its address, which
+    /// is a host address too.
+    ///
+    /// # Errors
+    /// [`MemoryError::OutOfBounds`] if the range does not lie within one allocation.
+    pub fn mark_written(&self, address: u64, size: u64) -> Result<(), MemoryError> {
+        self.memory.contains(address, size)?;
+        self.memory.mark_written(address, size);
+        Ok(())
+    }
+
     /// The allocation that `address` lies in.
     pub fn allocation(&self, address: u64) -> Option<Allocation> {
         self.memory.allocation(address)
@@ -209,7 +220,8 @@ impl Machine {
         }
         let mut image = object.image().to_vec();
         // Scalar loads of constants may be widened past the end of the last one.
-        let base = self.memory.alloc(image.len() as u64 + 64, Some("code object".into()))?;
+        image.resize(image.len() + 64, 0);
+        let base = self.memory.alloc(image.len() as u64, Some("code object".into()))?;
         for relocation in object.relocations() {
             let at = relocation.address as usize;
             let value = base.wrapping_add(relocation.addend);

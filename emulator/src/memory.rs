@@ -8,6 +8,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Alignment of every allocation, and the least distance between two.
@@ -96,8 +97,12 @@ pub(crate) type View = Arc<Vec<Allocation>>;
 /// A machine's memory.
 pub(crate) struct Memory {
     region: Region,
+    /// One bit for each byte of `region`: whether it was written since it was allocated.
+    written: Region,
     total: u64,
     state: Mutex<State>,
+    /// Allocations with lower numbers count as written: a launch that kept no track of its writes saw them.
+    trusted_below: AtomicU64,
 }
 
 struct State {
@@ -113,9 +118,11 @@ impl Memory {
     pub fn new(total: u64) -> Result<Memory, MemoryError> {
         // Four times the memory: room for gaps, and so that freed addresses rest.
         let region = Region::reserve(total.saturating_mul(4).clamp(1 << 30, BASE_STRIDE))?;
+        let written = Region::reserve_anywhere(region.size / 8)?;
         let cursor = region.base + GRANULE;
         let state = State { live: Arc::default(), freed: VecDeque::new(), used: 0, cursor, next_id: 1 };
-        Ok(Memory { region, total, state: Mutex::new(state) })
+        let trusted_below = AtomicU64::new(0);
+        Ok(Memory { region, written, total, state: Mutex::new(state), trusted_below })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -140,6 +147,9 @@ impl Memory {
         state.next_id += 1;
         let at = state.live.partition_point(|other| other.base < base);
         Arc::make_mut(&mut state.live).insert(at, Allocation { base, size: bytes, id, label });
+        let bits = self.written.base + (base - self.region.base) / 8;
+        // SAFETY: the bits of a granule-aligned range within the region; nobody else knows the range yet.
+        unsafe { pointer(bits).write_bytes(0, (span / 8) as usize) };
         Ok(base)
     }
 
@@ -190,6 +200,11 @@ impl Memory {
         }
     }
 
+    /// Whether a range lies within one allocation.
+    pub fn contains(&self, address: u64, size: u64) -> Result<(), MemoryError> {
+        self.check(address, size).map(|_| ())
+    }
+
     pub fn read(&self, address: u64, into: &mut [u8]) -> Result<(), MemoryError> {
         if into.is_empty() {
             return Ok(());
@@ -209,6 +224,7 @@ impl Memory {
         let into = self.check(address, from.len() as u64)?;
         // SAFETY: as in `read`; the region is mapped writable.
         unsafe { std::ptr::copy(from.as_ptr(), into, from.len()) };
+        self.mark_written(address, from.len() as u64);
         Ok(())
     }
 
@@ -219,6 +235,7 @@ impl Memory {
         let into = self.check(address, size)?;
         // SAFETY: as in `write`.
         unsafe { std::ptr::write_bytes(into, byte, size as usize) };
+        self.mark_written(address, size);
         Ok(())
     }
 
@@ -226,10 +243,75 @@ impl Memory {
         if size == 0 {
             return Ok(());
         }
-        let (from, into) = (self.check(from, size)?, self.check(into, size)?);
+        let (source, target) = (self.check(from, size)?, self.check(into, size)?);
         // SAFETY: both ranges lie within allocations; they may overlap.
-        unsafe { std::ptr::copy(from, into, size as usize) };
+        unsafe { std::ptr::copy(source, target, size as usize) };
+        // Good enough for a sanitizer: a copy of memory that is partly unwritten counts as written where it is.
+        match self.first_unwritten(from, size) {
+            None => self.mark_written(into, size),
+            Some(first) => self.mark_written(into, first - from),
+        }
         Ok(())
+    }
+
+    /// The byte with the bits of eight bytes of memory from `address` (a multiple of eight) on.
+    fn written_bits(&self, address: u64) -> &AtomicU8 {
+        let at = self.written.base + (address - self.region.base) / 8;
+        // SAFETY: callers pass addresses within the region, whose bits are mapped; they are accessed through
+        // atomics alone, save when a range is allocated.
+        unsafe { AtomicU8::from_ptr(pointer(at)) }
+    }
+
+    /// Notes that a range within the region was written.
+    pub fn mark_written(&self, address: u64, size: u64) {
+        let end = address + size;
+        let mut at = address;
+        while at < end {
+            let bit = at % 8;
+            let count = (8 - bit).min(end - at);
+            let mask = ((1u16 << count) - 1) << bit;
+            let bits = self.written_bits(at - bit);
+            if mask == 0xff {
+                bits.store(0xff, Ordering::Relaxed);
+            } else {
+                bits.fetch_or(mask as u8, Ordering::Relaxed);
+            }
+            at += count;
+        }
+    }
+
+    /// Notes that a range within the region holds nothing.
+    pub fn mark_unwritten(&self, address: u64, size: u64) {
+        for at in address..address + size {
+            self.written_bits(at & !7).fetch_and(!(1 << (at % 8)), Ordering::Relaxed);
+        }
+    }
+
+    /// The first byte of a range within an allocation that was not written.
+    pub fn first_unwritten(&self, address: u64, size: u64) -> Option<u64> {
+        let mut at = address;
+        while at < address + size {
+            let bits = self.written_bits(at & !7).load(Ordering::Relaxed);
+            if bits == 0xff {
+                at = (at & !7) + 8;
+            } else if bits >> (at % 8) & 1 != 0 {
+                at += 1;
+            } else {
+                return Some(at);
+            }
+        }
+        None
+    }
+
+    /// Whether an allocation counts as written as a whole.
+    pub fn is_trusted(&self, allocation: &Allocation) -> bool {
+        allocation.id < self.trusted_below.load(Ordering::Relaxed)
+    }
+
+    /// From now on all that is allocated counts as written.
+    pub fn trust_everything(&self) {
+        let next = self.state().next_id;
+        self.trusted_below.fetch_max(next, Ordering::Relaxed);
     }
 }
 
@@ -288,6 +370,11 @@ fn slots() -> MutexGuard<'static, u64> {
 }
 
 impl Region {
+    fn reserve_anywhere(size: u64) -> Result<Region, MemoryError> {
+        let cause = |error: std::io::Error| MemoryError::Reserve { bytes: size, cause: error.to_string() };
+        Ok(Region { base: map(0, size).map_err(cause)?, size, slot: None })
+    }
+
     fn reserve(size: u64) -> Result<Region, MemoryError> {
         let mut taken = slots();
         for slot in 0..FIXED_SLOTS {
@@ -302,8 +389,7 @@ impl Region {
                 unmap(base, size);
             }
         }
-        let cause = |error: std::io::Error| MemoryError::Reserve { bytes: size, cause: error.to_string() };
-        Ok(Region { base: map(0, size).map_err(cause)?, size, slot: None })
+        Region::reserve_anywhere(size)
     }
 
     /// Gives the pages of a range back; they read as zero afterwards.

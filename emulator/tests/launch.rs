@@ -51,15 +51,9 @@ fn work_item_ids_are_packed_and_workgroup_ids_follow_the_user_registers() {
     let out = machine.alloc(4 * 8 * 3).unwrap();
     let mut kernel = Kernel::new(Gfx::Gfx1100, IDS);
     kernel.args = &[(8, "global_buffer")];
-    let report = launch(
-        &machine,
-        &kernel.build(),
-        [3, 1, 1],
-        [4, 2, 1],
-        &out.to_le_bytes(),
-        LaunchOptions::default(),
-    )
-    .unwrap();
+    let report =
+        launch(&machine, &kernel.build(), [3, 1, 1], [4, 2, 1], &out.to_le_bytes(), LaunchOptions::default())
+            .unwrap();
     assert_eq!((report.workgroups, report.waves), (3, 3));
     assert_eq!((report.wave_instructions, report.lane_instructions), (30, 240));
     let expected: Vec<u32> =
@@ -84,7 +78,8 @@ fn work_item_ids_have_registers_of_their_own_on_gfx10() {
     let out = machine.alloc(4 * 16).unwrap();
     let mut kernel = Kernel::new(Gfx::Gfx1030, SEPARATE_IDS);
     kernel.args = &[(8, "global_buffer")];
-    launch(&machine, &kernel.build(), [1, 1, 1], [4, 2, 2], &out.to_le_bytes(), LaunchOptions::default()).unwrap();
+    launch(&machine, &kernel.build(), [1, 1, 1], [4, 2, 2], &out.to_le_bytes(), LaunchOptions::default())
+        .unwrap();
     assert_eq!(words(&machine, out, 16), (0..16).collect::<Vec<_>>());
 }
 
@@ -195,15 +190,16 @@ fn an_endless_loop_runs_out_of_its_budget() {
     let mut options = LaunchOptions::default();
     options.instruction_budget = 1000;
     let report =
-        launch(&machine, &Kernel::new(Gfx::Gfx1100, program).build(), [1; 3], [32, 1, 1], &[], options).unwrap_err();
+        launch(&machine, &Kernel::new(Gfx::Gfx1100, program).build(), [1; 3], [32, 1, 1], &[], options)
+            .unwrap_err();
     assert_eq!(*report.fault(), Fault::Budget { budget: 1000 });
 }
 
 #[test]
 fn an_instruction_that_is_not_executed_names_itself() {
-    // asm Gfx1100
+    // Images decode by name only.
     let program = "
-        image_load v[0:3], v[4:5], s[0:7] dmask:0xf dim:SQ_RSRC_IMG_2D unorm ; f0000f84 00000004
+        image_load ; f0000f84 00000004
     ";
     let machine = machine(Gfx::Gfx1100);
     let object = Kernel::new(Gfx::Gfx1100, program).build();

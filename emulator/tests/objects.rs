@@ -78,7 +78,9 @@ fn metadata_that_lies_is_refused() {
         }
     };
     assert!(refused(".kernarg_segment_size", 4.into()).contains("lies outside of the 4 bytes"));
-    assert!(refused(".kernarg_segment_size", (1u64 << 40).into()).contains("1099511627776 bytes of arguments"));
+    assert!(
+        refused(".kernarg_segment_size", (1u64 << 40).into()).contains("1099511627776 bytes of arguments")
+    );
     assert!(refused(".group_segment_fixed_size", 100_000.into()).contains("100000 bytes of LDS"));
     assert!(refused(".symbol", "elsewhere".into()).contains("`elsewhere`"));
     assert!(refused(".wavefront_size", 48.into()).contains("48 lanes"));

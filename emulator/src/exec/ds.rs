@@ -182,7 +182,9 @@ fn offsets(w: &Wave, op: &Op, half: usize, constant: u32) -> Addresses {
 /// Turns LDS offsets into host addresses; faults if one of `mask` lies beyond the workgroup's LDS.
 #[inline(always)]
 fn resolve(
+    w: &Wave,
     env: &mut Env<'_>,
+    op: &Op,
     access: Access,
     (half, mask): (usize, u32),
     addresses: &mut Addresses,
@@ -192,10 +194,10 @@ fn resolve(
         return out_of_bounds(env, access, (half, mask), addresses, size);
     }
     let base = env.lds.as_mut_ptr().expose_provenance() as u64;
-    for address in addresses {
+    for address in &mut *addresses {
         *address += base;
     }
-    None
+    env.note_lds(w, op, access, (half, mask), addresses, size)
 }
 
 #[cold]
@@ -225,7 +227,7 @@ impl<L: Load<N>, const N: usize, const ADD_TID: bool> Exec for LoadFrom<L, N, AD
             }
             let mut addresses =
                 if ADD_TID { add_tid(w, op, half) } else { offsets(w, op, half, op.imm as u32) };
-            if let Some(flow) = resolve(env, Access::Read, (half, mask), &mut addresses, L::BYTES) {
+            if let Some(flow) = resolve(w, env, op, Access::Read, (half, mask), &mut addresses, L::BYTES) {
                 return flow;
             }
             // SAFETY: `resolve` checked the lanes of `mask`.
@@ -253,7 +255,7 @@ impl<S: Store<N>, const N: usize> Exec for StoreTo<S, N> {
                 continue;
             }
             let mut addresses = offsets(w, op, half, op.imm as u32);
-            if let Some(flow) = resolve(env, Access::Write, (half, mask), &mut addresses, S::BYTES) {
+            if let Some(flow) = resolve(w, env, op, Access::Write, (half, mask), &mut addresses, S::BYTES) {
                 return flow;
             }
             // SAFETY: `resolve` checked the lanes of `mask`.
@@ -271,7 +273,7 @@ impl Exec for StoreAddTid {
         for half in 0..w.halves() {
             let mask = w.exec(half);
             let mut addresses = add_tid(w, op, half);
-            if let Some(flow) = resolve(env, Access::Write, (half, mask), &mut addresses, 4) {
+            if let Some(flow) = resolve(w, env, op, Access::Write, (half, mask), &mut addresses, 4) {
                 return flow;
             }
             // SAFETY: `resolve` checked the lanes of `mask`.
@@ -298,7 +300,7 @@ impl<const N: usize> Exec for LoadPair<N> {
             let mut first = offsets(w, op, half, op.imm as u32);
             let mut second = offsets(w, op, half, (op.imm >> 32) as u32 & 0x7fff_ffff);
             for addresses in [&mut first, &mut second] {
-                if let Some(flow) = resolve(env, Access::Read, (half, mask), addresses, size) {
+                if let Some(flow) = resolve(w, env, op, Access::Read, (half, mask), addresses, size) {
                     return flow;
                 }
             }
@@ -327,7 +329,7 @@ impl<const N: usize> Exec for StorePair<N> {
             for (src, constant) in op.src[1..].iter().zip(constants) {
                 let Src::Vgpr(register) = *src else { continue };
                 let mut addresses = offsets(w, op, half, constant);
-                if let Some(flow) = resolve(env, Access::Write, (half, mask), &mut addresses, size) {
+                if let Some(flow) = resolve(w, env, op, Access::Write, (half, mask), &mut addresses, size) {
                     return flow;
                 }
                 // SAFETY: `resolve` checked the lanes of `mask`.
@@ -350,7 +352,7 @@ impl Exec for ExchangePair {
             let both = constants.map(|constant| offsets(w, op, half, constant));
             for (n, mut addresses) in both.into_iter().enumerate() {
                 let Src::Vgpr(data) = op.src[1 + n] else { continue };
-                if let Some(flow) = atomic_addresses(env, (half, mask), &mut addresses, size) {
+                if let Some(flow) = atomic_addresses(w, env, op, (half, mask), &mut addresses, size) {
                     return flow;
                 }
                 let operands = lanes::AtomicOperands {
@@ -370,14 +372,16 @@ impl Exec for ExchangePair {
 
 /// Host addresses for an atomic: in bounds and aligned.
 fn atomic_addresses(
+    w: &Wave,
     env: &mut Env<'_>,
+    op: &Op,
     lanes: (usize, u32),
     addresses: &mut Addresses,
     size: u32,
 ) -> Option<Flow> {
     // LDS itself lies at an aligned address, so that offsets can be judged as they are.
     lanes::check_alignment(env, Space::Lds, lanes, addresses, size)
-        .or_else(|| resolve(env, Access::Atomic, lanes, addresses, size))
+        .or_else(|| resolve(w, env, op, Access::Atomic, lanes, addresses, size))
 }
 
 struct Atomic;
@@ -391,7 +395,7 @@ impl Exec for Atomic {
         for half in 0..w.halves() {
             let mask = w.exec(half);
             let mut addresses = offsets(w, op, half, op.imm as u32);
-            if let Some(flow) = atomic_addresses(env, (half, mask), &mut addresses, operands.bytes()) {
+            if let Some(flow) = atomic_addresses(w, env, op, (half, mask), &mut addresses, operands.bytes()) {
                 return flow;
             }
             // SAFETY: `atomic_addresses` checked the lanes of `mask`.

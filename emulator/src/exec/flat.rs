@@ -184,9 +184,15 @@ fn resolve<const MODE: u8>(
     }
     if MODE == FLAT && !lanes::all_within(&addresses, mask, env.hit(op), size) {
         // Lanes in the LDS and scratch apertures become host addresses; the others are checked here.
-        return flat_resolve(w, env, op, access, (half, mask), addresses, size);
+        let addresses = flat_resolve(w, env, op, access, (half, mask), addresses, size)?;
+        return match env.note_global(w, op, access, (half, mask), &addresses, size) {
+            Some(flow) => Err(flow),
+            None => Ok(addresses),
+        };
     }
-    match lanes::check_global(env, op, access, (half, mask), &addresses, size) {
+    let fault = lanes::check_global(env, op, access, (half, mask), &addresses, size)
+        .or_else(|| env.note_global(w, op, access, (half, mask), &addresses, size));
+    match fault {
         Some(flow) => Err(flow),
         None => Ok(addresses),
     }

@@ -16,6 +16,7 @@
 //!   register), and anything else that can go wrong is `env.raise(fault, lane)`.
 
 mod atomic;
+pub(crate) mod check;
 mod code;
 mod control;
 mod ds;
@@ -63,6 +64,8 @@ pub(crate) struct Env<'m> {
     /// Instructions executed in this workgroup; what `s_memtime` and its kin read, so that it is the same in
     /// every run.
     pub clock: u64,
+    /// Check mode's knowledge.
+    pub check: Option<Box<check::Check>>,
     /// What went wrong, and in which lane.
     pub fault: Option<(Box<Fault>, Option<u32>)>,
 }
@@ -89,6 +92,7 @@ impl<'m> Env<'m> {
             alive: 0,
             perturb,
             clock: 0,
+            check: None,
             fault: None,
         }
     }

@@ -204,7 +204,9 @@ fn resolve(
         inside |= u32::from(fits) << lane;
     }
     let inside = inside & mask;
-    match lanes::check_global(env, op, access, (half, inside), &addresses, size) {
+    let fault = lanes::check_global(env, op, access, (half, inside), &addresses, size)
+        .or_else(|| env.note_global(w, op, access, (half, inside), &addresses, size));
+    match fault {
         Some(flow) => Err(flow),
         None => Ok((addresses, inside)),
     }

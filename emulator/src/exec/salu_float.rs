@@ -27,8 +27,12 @@ pub(crate) fn lookup(inst: &Inst) -> Option<Op> {
         "cvt_i32_f32" => (|[a, ..], _, m| to_int(a, i64::from(i32::MIN), i64::from(i32::MAX), m), Kind::B32),
         "cvt_u32_f32" => (|[a, ..], _, m| to_int(a, 0, i64::from(u32::MAX), m), Kind::B32),
         "cvt_f16_f32" => (|[a, ..], _, m| soft::convert::<F32, F16>(a, m.single, m.double), Kind::B32),
-        "cvt_f32_f16" => (|[a, ..], _, m| soft::convert::<F16, F32>(a & 0xffff, m.double, m.single), Kind::F16),
-        "cvt_hi_f32_f16" => (|[a, ..], _, m| soft::convert::<F16, F32>(a >> 16, m.double, m.single), Kind::F16),
+        "cvt_f32_f16" => {
+            (|[a, ..], _, m| soft::convert::<F16, F32>(a & 0xffff, m.double, m.single), Kind::F16)
+        }
+        "cvt_hi_f32_f16" => {
+            (|[a, ..], _, m| soft::convert::<F16, F32>(a >> 16, m.double, m.single), Kind::F16)
+        }
         "cvt_pk_rtz_f16_f32" => (
             |[a, b, _], _, m| {
                 let to = m.double.with_round(Round::Zero);

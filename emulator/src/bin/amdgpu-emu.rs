@@ -1,7 +1,6 @@
 //! Runs a kernel of a code object, lists kernels, and disassembles instructions.
 
 use std::fs;
-use std::io::{BufRead as _, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::str::FromStr;
@@ -299,26 +298,6 @@ fn list_kernels(file: &PathBuf) -> Outcome {
 }
 
 fn decode_lines(gfx: Gfx) -> Outcome {
-    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-    for line in std::io::stdin().lock().lines() {
-        let line = line?;
-        match parse_hex(&line) {
-            None => writeln!(out, "not hexadecimal bytes: {line}")?,
-            Some(bytes) => match decode::decode(gfx, &bytes) {
-                Ok(inst) => writeln!(out, "{}", decode::print(gfx, &inst, None))?,
-                Err(error) => writeln!(out, "{error}")?,
-            },
-        }
-    }
-    Ok(out.flush()?)
-}
-
-/// Bytes from hexadecimal digits, with or without spaces.
-fn parse_hex(line: &str) -> Option<Vec<u8>> {
-    let digits: Vec<u8> = line
-        .chars()
-        .filter(|c| !c.is_whitespace())
-        .map(|c| c.to_digit(16).map(|digit| digit as u8))
-        .collect::<Option<_>>()?;
-    (digits.len() % 2 == 0).then(|| digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect())
+    let output = std::io::BufWriter::new(std::io::stdout().lock());
+    Ok(decode::cli::decode_lines(gfx, std::io::stdin().lock(), output)?)
 }

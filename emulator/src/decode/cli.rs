@@ -38,7 +38,7 @@ pub fn decode_lines(gfx: Gfx, input: impl BufRead, mut output: impl Write) -> Re
             }
         }
     }
-    Ok(())
+    output.flush()
 }
 
 fn parse_code(text: &str) -> Option<Vec<u8>> {

@@ -1,10 +1,16 @@
 //! What an emulated device can tell beyond HIP: the text of a fault, counts of instructions, launch reports.
 //!
+//! For programs that are not written in Rust, two variables switch on what [`set_check_mode`] and [`set_profile`] do:
+//! `CANDLE_AMDGPU_CHECK=1`, and `CANDLE_AMDGPU_PROFILE=1`, which writes a line for each launch to standard error, or
+//! `CANDLE_AMDGPU_PROFILE=FILE`, which appends it to a file.
+//!
 //! All of it is about emulated devices; with real ones there is nothing to tell, and the answer is `None` or an
 //! error that says so.
 
-use std::sync::Arc;
+use std::fmt;
+use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use amdgpu_emulator::{Gfx, LaunchOptions, Machine, Report};
 
@@ -38,6 +44,61 @@ pub struct LaunchRecord {
     pub dynamic_lds: u32,
     /// What the machine counted.
     pub report: Report,
+}
+
+impl fmt::Display for LaunchRecord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let LaunchRecord { kernel, gfx, grid, block, dynamic_lds, report } = self;
+        let ([gx, gy, gz], [bx, by, bz]) = (grid, block);
+        write!(
+            f,
+            "{kernel} on {gfx}: grid {gx}x{gy}x{gz}, workgroup {bx}x{by}x{bz}, launch-sized LDS {dynamic_lds}, waves {}, \
+             wave instructions {}, lane instructions {}",
+            report.waves, report.wave_instructions, report.lane_instructions
+        )
+    }
+}
+
+/// The variable that switches check mode on for a whole process.
+pub const CHECK_VARIABLE: &str = "CANDLE_AMDGPU_CHECK";
+
+/// The variable that switches profiling on for a whole process, and says where the lines go.
+pub const PROFILE_VARIABLE: &str = "CANDLE_AMDGPU_PROFILE";
+
+/// A variable's value, unless it is empty or says no.
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !matches!(&**value, "" | "0"))
+}
+
+/// How devices run launches before anyone changes it.
+pub(crate) fn initial_options() -> LaunchOptions {
+    let mut options = LaunchOptions::default();
+    options.check = variable(CHECK_VARIABLE).is_some();
+    options.profile = variable(PROFILE_VARIABLE).is_some();
+    options
+}
+
+/// Writes a launch's line to where the variable says; without the variable, nowhere.
+pub(crate) fn write_profile(record: &LaunchRecord) {
+    static OUTPUT: OnceLock<Option<Mutex<Box<dyn Write + Send>>>> = OnceLock::new();
+    let output = OUTPUT.get_or_init(|| {
+        let value = variable(PROFILE_VARIABLE)?;
+        if value == "1" {
+            return Some(Mutex::new(Box::new(std::io::stderr())));
+        }
+        match std::fs::File::options().create(true).append(true).open(&value) {
+            Ok(file) => Some(Mutex::new(Box::new(file))),
+            Err(error) => {
+                eprintln!("amdhip64: {PROFILE_VARIABLE}=`{value}` cannot be written: {error}");
+                None
+            }
+        }
+    });
+    if let Some(output) = output {
+        let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
+        // A full disk must not fail the program that is profiled.
+        drop(writeln!(output, "amdhip64: profile: {record}"));
+    }
 }
 
 fn device(ordinal: usize) -> Result<&'static Device, Error> {

@@ -11,7 +11,7 @@ use super::handles::Handles;
 use super::pool::Pool;
 use super::stream::{Kind, Stream};
 use crate::error::Error;
-use crate::report::{Counters, LaunchRecord};
+use crate::report::{Counters, LaunchRecord, initial_options};
 
 /// Launch reports that are kept for a profile; a longer run keeps the latest.
 const KEPT_RECORDS: usize = 1 << 16;
@@ -54,7 +54,7 @@ impl Device {
             default_pool: pool as usize,
             pool: AtomicU64::new(pool as u64),
             flags: AtomicU64::new(0),
-            options: Mutex::default(),
+            options: Mutex::new(initial_options()),
             launches: AtomicU64::new(0),
             wave_instructions: AtomicU64::new(0),
             lane_instructions: AtomicU64::new(0),

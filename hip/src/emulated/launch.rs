@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use amdgpu_emulator::{Fault, FaultReport, KernelInfo, Launch};
+use amdgpu_emulator::{ArgKind, Fault, FaultReport, HiddenArg, KernelInfo, Launch};
 
 use super::Runtime;
 use super::facts::{MAX_GRID, MAX_WORKGROUP};
@@ -11,7 +11,7 @@ use super::module::Function;
 use super::stream::{Stream, StreamFault};
 use crate::codes::*;
 use crate::error::Error;
-use crate::report::{LaunchRecord, print_fault};
+use crate::report::{LaunchRecord, print_fault, write_profile};
 use crate::types::*;
 
 /// Geometry of a launch.
@@ -187,27 +187,37 @@ impl Runtime {
                     device.count(&report);
                     if profile {
                         let kernel = function.info.name.clone();
-                        device.keep(LaunchRecord {
-                            kernel,
-                            gfx: device.gfx,
-                            grid,
-                            block,
-                            dynamic_lds,
-                            report,
-                        });
+                        let record =
+                            LaunchRecord { kernel, gfx: device.gfx, grid, block, dynamic_lds, report };
+                        write_profile(&record);
+                        device.keep(record);
                     }
                     Ok(())
                 }
                 Err(fault) => {
-                    let report = fault.to_string();
+                    let host_call = is_host_call(&function.info, &fault);
+                    let note = if host_call { HOST_CALL_NOTE } else { "" };
+                    let report = format!("{fault}{note}");
                     print_fault(&report);
                     device.set_last_fault(report.clone());
-                    Err(StreamFault { code: fault_code(&fault), report })
+                    let code = if host_call { hipErrorNotSupported } else { fault_code(&fault) };
+                    Err(StreamFault { code, report })
                 }
             }
         });
         Ok(())
     }
+}
+
+/// What a fault report adds where the fault is that a kernel called the host.
+const HOST_CALL_NOTE: &str = "\n  note: the kernel calls the host (printf, assert or malloc in device code), which emulated \
+                              devices cannot do; the access goes to the missing host call buffer";
+
+/// Whether a fault is an access to the host call buffer, which is null.
+fn is_host_call(info: &KernelInfo, report: &FaultReport) -> bool {
+    let buffer = ArgKind::Hidden(HiddenArg::HostcallBuffer);
+    let near_null = matches!(report.fault(), Fault::OutOfBounds { address, .. } if *address < 4096);
+    near_null && info.args.iter().any(|arg| arg.kind == buffer)
 }
 
 fn fault_code(report: &FaultReport) -> hipError_t {

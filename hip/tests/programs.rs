@@ -1,0 +1,114 @@
+//! Programs that know nothing of this project, built by hipcc and run on `libamdhip64.so`.
+//!
+//! They need hipcc: `apt-get install hipcc` (Debian 12 has 5.2.3). `cargo xtask libamdhip64 DIR` makes the library
+//! with symbol versions; `AMDHIP_TEST_LIBRARY=DIR` runs the programs on it, else they run on what cargo links.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+const TARGETS: [&str; 2] = ["gfx1030", "gfx90a"];
+
+/// A folder with the library under the name that programs ask for.
+fn library() -> &'static Path {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(|| {
+        if let Some(folder) = std::env::var_os("AMDHIP_TEST_LIBRARY") {
+            return folder.into();
+        }
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("libamdhip64");
+        std::fs::create_dir_all(&folder).unwrap();
+        let built = std::env::current_exe().unwrap().with_file_name("libamdhip64.so");
+        std::fs::copy(&built, folder.join("libamdhip64.so.5")).unwrap();
+        folder
+    })
+}
+
+fn compile(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("programs");
+    std::fs::create_dir_all(&folder).unwrap();
+    let program = folder.join(name);
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/programs/{name}.hip"));
+    let mut hipcc = Command::new("hipcc");
+    hipcc.args(["-O2", "-g"]).args(TARGETS.map(|target| format!("--offload-arch={target}")));
+    let output = hipcc.arg("-o").args([&program, &source]).output().expect("hipcc; apt-get install hipcc");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    program
+}
+
+fn run(program: &Path, target: &str, variables: &[(&str, &str)]) -> Output {
+    let mut command = Command::new(program);
+    command.env("LD_LIBRARY_PATH", library()).env("CANDLE_AMDGPU_DEVICE", format!("emulator:{target}"));
+    command.env_remove("CANDLE_AMDGPU_CHECK").env_remove("CANDLE_AMDGPU_PROFILE");
+    command.envs(variables.iter().copied()).output().unwrap()
+}
+
+#[track_caller]
+fn passes(name: &str) {
+    let program = compile(name);
+    for target in TARGETS {
+        for variables in [&[][..], &[("CANDLE_AMDGPU_CHECK", "1")]] {
+            let output = run(&program, target, variables);
+            let (out, err) =
+                (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+            assert!(output.status.success(), "{name} on {target} with {variables:?}:\n{out}\n{err}");
+            assert!(out.contains(&format!("{name} passed on {target}")), "{out}");
+        }
+    }
+}
+
+macro_rules! programs {
+    ($($name:ident)*) => {$(
+        #[test]
+        #[ignore = "needs hipcc (apt-get install hipcc)"]
+        fn $name() {
+            passes(stringify!($name));
+        }
+    )*};
+}
+
+programs! { vector_add shared_memory prefix_sum streams atomics shuffles device_printf }
+
+#[test]
+#[ignore = "needs hipcc (apt-get install hipcc)"]
+fn a_bug_in_a_kernel_is_reported_with_its_source_line() {
+    let program = compile("out_of_bounds");
+    for target in TARGETS {
+        let output = run(&program, target, &[]);
+        let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert_eq!(output.status.code(), Some(1), "{out}\n{err}");
+        assert!(out.contains("an illegal memory access was encountered"), "{out}");
+        for part in [
+            "write of 4 bytes",
+            "past the end of",
+            "(256 bytes",
+            &format!("on {target}"),
+            "out_of_bounds.hip:6",
+        ] {
+            assert!(err.contains(part), "`{part}` is not in\n{err}");
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs hipcc (apt-get install hipcc)"]
+fn a_profile_has_a_line_for_each_launch() {
+    let program = compile("vector_add");
+    let output = run(&program, "gfx90a", &[("CANDLE_AMDGPU_PROFILE", "1")]);
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{err}");
+    let lines: Vec<_> = err.lines().filter(|line| line.starts_with("amdhip64: profile: ")).collect();
+    assert_eq!(lines.len(), 1, "{err}");
+    // 10007 elements in workgroups of four waves of 64.
+    assert!(
+        lines[0].contains("on gfx90a: grid 40x1x1, workgroup 256x1x1,") && lines[0].contains("waves 160,"),
+        "{err}"
+    );
+
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("profile.txt");
+    drop(std::fs::remove_file(&file));
+    for _ in 0..2 {
+        run(&program, "gfx1030", &[("CANDLE_AMDGPU_PROFILE", file.to_str().unwrap())]);
+    }
+    assert_eq!(std::fs::read_to_string(&file).unwrap().lines().count(), 2);
+}

@@ -1,0 +1,65 @@
+//! `cargo xtask libamdhip64 DIR`: the shared library for programs that were built against ROCm's.
+//!
+//! Cargo can link `libamdhip64.so` by itself, and programs run on it, but the loader warns that it has no symbol
+//! versions. rustc gives the linker a version script of its own, which does not go together with another one, so the
+//! versioned library is linked here, from the static one.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::shell;
+
+/// Names under which programs ask for the library: by the major version of the HIP that they were built with.
+const NAMES: [&str; 4] = ["libamdhip64.so.5", "libamdhip64.so.6", "libamdhip64.so.7", "libamdhip64.so"];
+
+/// Builds the library in release mode and puts it into `folder` under each of its names.
+pub fn run(folder: &Path) -> Result<()> {
+    let mut cargo = shell::cargo();
+    cargo.args(["rustc", "--release", "--package", "amdhip", "--lib", "--crate-type", "staticlib"]);
+    shell::run(&mut cargo)?;
+    fs::create_dir_all(folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+
+    let library = folder.join(NAMES[1]);
+    let versions = shell::workspace().join("hip/libamdhip64.map");
+    let mut cc = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
+    cc.args(["-shared", "-Wl,--gc-sections", "-Wl,-soname,libamdhip64.so.6"]);
+    cc.arg(format!("-Wl,--version-script={}", versions.display()));
+    cc.arg("-Wl,--whole-archive").arg(shell::target_dir().join("release/libamdhip64.a")).arg("-Wl,--no-whole-archive");
+    cc.args(["-lgcc_s", "-lpthread", "-lm", "-ldl", "-lc", "-o"]).arg(&library);
+    shell::run(&mut cc)?;
+
+    for name in NAMES.iter().filter(|name| **name != NAMES[1]) {
+        let link = folder.join(name);
+        let linked = || -> std::io::Result<()> {
+            if link.symlink_metadata().is_ok() {
+                fs::remove_file(&link)?;
+            }
+            std::os::unix::fs::symlink(NAMES[1], &link)
+        };
+        linked().with_context(|| format!("{} cannot be linked to {}", link.display(), NAMES[1]))?;
+    }
+    println!(
+        "{} is there under the names {}.\nRun a program on it with LD_LIBRARY_PATH={} PROGRAM; \
+         CANDLE_AMDGPU_DEVICE chooses the device (emulator:gfx1030, for instance).",
+        library.display(),
+        NAMES.join(", "),
+        folder.display()
+    );
+    Ok(())
+}
+
+/// Runs programs that hipcc builds on the library, where there is a hipcc.
+pub fn test(_: bool) -> Result<()> {
+    if !shell::in_path("hipcc") {
+        println!("Skipped: there is no hipcc. `apt-get install hipcc` (Debian 12 has 5.2.3) gets it.");
+        return Ok(());
+    }
+    let folder = shell::target_dir().join("libamdhip64");
+    run(&folder)?;
+    let mut cargo = shell::cargo();
+    cargo.args(["test", "--package", "amdhip", "--test", "programs", "--", "--include-ignored"]);
+    shell::run(cargo.env("AMDHIP_TEST_LIBRARY", &folder))
+}

@@ -8,6 +8,7 @@ mod memory;
 mod names;
 mod operand;
 mod print;
+mod remark;
 mod scalar;
 mod table;
 mod vector;

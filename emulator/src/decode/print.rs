@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use super::names;
+use super::{names, remark};
 use crate::gfx::{Generation, Gfx};
 use crate::inst::{
     DppCtrl, Format, InlineFloat, Inst, Omod, Operand, OperandType, SdwaSel, SdwaUnused, SpecialReg, Waitcnt,
@@ -102,6 +102,14 @@ impl Text<'_> {
     }
 
     fn operand(&self, f: &mut fmt::Formatter<'_>, inst: &Inst, i: usize) -> fmt::Result {
+        self.plain_operand(f, inst, i)?;
+        match remark::wanted_class(self.gfx, inst, i) {
+            Some(class) => write!(f, "/*Invalid register, operand has '{class}' register class*/"),
+            None => Ok(()),
+        }
+    }
+
+    fn plain_operand(&self, f: &mut fmt::Formatter<'_>, inst: &Inst, i: usize) -> fmt::Result {
         match inst.operands[i] {
             Operand::Sgpr { index, count } => tuple(f, "s", index, count),
             Operand::Vgpr { index, count } => tuple(f, "v", index, count),

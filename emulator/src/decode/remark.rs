@@ -33,7 +33,7 @@ pub(super) fn wanted_class(gfx: Gfx, inst: &Inst, i: usize) -> Option<String> {
 }
 
 fn misaligned(index: u8, count: u8) -> bool {
-    count > 1 && index % 2 != 0
+    count > 1 && !index.is_multiple_of(2)
 }
 
 fn is_matrix(inst: &Inst) -> bool {
@@ -50,36 +50,14 @@ fn multiplies(inst: &Inst, i: usize) -> bool {
 fn class(inst: &Inst, i: usize, count: u8) -> &'static str {
     let first_source = usize::from(inst.dst_count);
     let returns = inst.name.contains("atomic") && first_source == 1;
+    let plain = inst.mods.dpp.is_none() && inst.mods.sdwa.is_none();
     match inst.format {
-        Format::Vop1 | Format::Vop2 | Format::Vopc => {
-            let constant = i == first_source && inst.mods.dpp.is_none() && inst.mods.sdwa.is_none();
-            if constant && count == 2 { "VS" } else { "VReg" }
-        }
-        Format::Vop3p if is_matrix(inst) => {
-            if multiplies(inst, i) {
-                "AV"
-            } else {
-                "VReg"
-            }
-        }
-        Format::Vop3 | Format::Vop3p => {
-            if i >= first_source && count == 2 {
-                "VS"
-            } else {
-                "VReg"
-            }
-        }
-        Format::Mubuf | Format::Mtbuf => {
-            if i == 0 {
-                "AV"
-            } else {
-                "VReg"
-            }
-        }
-        Format::Ds => {
-            let two_data = inst.srcs().len() > 2;
-            if inst.name.contains("_rtn_") || two_data { "VReg" } else { "AV" }
-        }
+        Format::Vop1 | Format::Vop2 | Format::Vopc if i == first_source && count == 2 && plain => "VS",
+        Format::Vop3p if multiplies(inst, i) => "AV",
+        Format::Vop3p if is_matrix(inst) => "VReg",
+        Format::Vop3 | Format::Vop3p if i >= first_source && count == 2 => "VS",
+        Format::Mubuf | Format::Mtbuf if i == 0 => "AV",
+        Format::Ds if !inst.name.contains("_rtn_") && inst.srcs().len() < 3 => "AV",
         // The address comes after what is loaded and before what is stored.
         Format::Flat | Format::Global | Format::Scratch if i != first_source && !returns => "AV",
         _ => "VReg",

@@ -95,3 +95,59 @@ fn rocm_rs_launches_a_function_of_this_crate() {
     theirs.synchronize().unwrap();
     assert_eq!(y.to_vec().unwrap(), [7.0; 8]);
 }
+
+#[test]
+fn the_rest_of_rocm_rs_hip_module_answers() {
+    let (_, device) = current("gfx1030");
+    assert!(hip::is_hip_available() && hip::device_count().unwrap() >= 1);
+    hip::init().unwrap();
+    assert!(hip::print_devices_info().unwrap().contains("gfx1030"));
+    assert!(hip::runtime_version().unwrap() > 0 && hip::driver_version().unwrap() > 0);
+    let memory = hip::memory_info().unwrap();
+    assert!(0 < memory.free && memory.free <= memory.total);
+
+    let stream = device.get_stream_with_flags(hip::stream_flags::NON_BLOCKING).unwrap();
+    assert_eq!((stream.get_flags().unwrap(), stream.get_device().unwrap()), (1, device.id()));
+    let (least, greatest) = hip::Stream::priority_range().unwrap();
+    let urgent = device.get_stream_with_priority(0, greatest).unwrap();
+    assert!(urgent.get_priority().unwrap() == greatest && greatest <= least);
+
+    let timer = hip::Timer::new().unwrap();
+    timer.start(&stream).unwrap();
+    let mut a = DeviceMemory::<u32>::new(100).unwrap();
+    let mut b = DeviceMemory::<u32>::new(100).unwrap();
+    a.copy_from_host_async((0..100).collect::<Vec<u32>>(), &stream).unwrap();
+    stream.synchronize().unwrap();
+    b.copy_from_device(&a).unwrap();
+    a.memset(0).unwrap();
+    let pending = (
+        b.copy_to_host_async(vec![0; 100], &stream).unwrap(),
+        a.copy_to_host_async(vec![1; 3], &stream).unwrap(),
+    );
+    let (from_b, from_a) = stream.synchronize_memory(pending).unwrap();
+    assert_eq!((from_b, from_a), ((0..100).collect(), vec![0; 3]));
+    timer.stop(&stream).unwrap();
+    assert!(timer.elapsed_time().unwrap() >= 0.0);
+
+    let event = hip::Event::with_flags(hip::event_flags::DISABLE_TIMING).unwrap();
+    event.record(&stream).unwrap();
+    urgent.wait_event(&event, 0).unwrap();
+    event.synchronize().unwrap();
+    event.query().unwrap();
+    stream.query().unwrap();
+    let (send, receive) = std::sync::mpsc::channel();
+    stream.add_callback(move || send.send(7).unwrap()).unwrap();
+    stream.synchronize().unwrap();
+    assert_eq!(receive.recv().unwrap(), 7);
+
+    let mut pinned = hip::PinnedMemory::<f64>::new(5).unwrap();
+    pinned.as_slice_mut().fill(2.5);
+    assert_eq!(pinned.get_device_pointer().unwrap(), pinned.as_ptr() as *mut std::ffi::c_void);
+    assert_eq!(pinned.as_slice(), [2.5; 5]);
+
+    let missing = hip::Device::new(99).unwrap_err();
+    assert!(missing.is_invalid_device());
+    assert_eq!(missing.to_string(), "HIP error 101: hipErrorInvalidDevice - invalid device ordinal");
+    assert!(DeviceMemory::<u8>::new(1 << 45).err().unwrap().is_out_of_memory());
+    device.synchronize().unwrap();
+}

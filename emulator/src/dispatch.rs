@@ -498,12 +498,6 @@ impl<'a> Worker<'a> {
                     }
                     Flow::Fault => return Err(self.fault(workgroup, index)),
                 };
-                if self.env.check.is_some() && self.env.arrived != 0 && self.env.alive < waves {
-                    let waiting = self.env.arrived;
-                    let ended = waves - self.env.alive;
-                    self.env.raise(Fault::BarrierDivergence { waiting, ended, waves }, None);
-                    return Err(self.fault(workgroup, index));
-                }
                 if self.status[index] == Status::Running && wave.executed >= options.instruction_budget {
                     self.env.raise(Fault::Budget { budget: options.instruction_budget }, None);
                     return Err(self.fault(workgroup, index));

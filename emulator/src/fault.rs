@@ -64,7 +64,7 @@ pub enum Fault {
     /// The program counter left the code object's machine code.
     #[error("the program counter {pc:#x} is not the start of an instruction of the code object")]
     IllegalPc {
-        /// The address.
+        /// The address; relative to the load address if it lies within the code object.
         pc: u64,
     },
     /// An access outside of every allocation.
@@ -104,9 +104,7 @@ pub enum Fault {
         limit: u32,
     },
     /// A scratch access beyond what a work-item has.
-    #[error(
-        "{access} of {size} bytes at scratch offset {offset:#x}; a work-item has {limit} bytes of scratch"
-    )]
+    #[error("{access} of {size} bytes at scratch offset {offset}; a work-item has {limit} bytes of scratch")]
     ScratchOutOfBounds {
         /// Read or write.
         access: Access,
@@ -182,9 +180,7 @@ pub enum Fault {
         counter: &'static str,
     },
     /// Check mode: two waves access the same LDS bytes, one of them writes, and no barrier lies between.
-    #[error(
-        "{access} of {size} bytes at LDS offset {offset:#x} races with a {other}: no barrier lies between"
-    )]
+    #[error("{access} of {size} bytes at LDS offset {offset:#x} races with {other}: no barrier lies between")]
     LdsRace {
         /// What this instruction does.
         access: Access,
@@ -197,7 +193,7 @@ pub enum Fault {
     },
     /// Check mode: two waves access the same bytes of global memory, one of them writes, and nothing orders them.
     #[error(
-        "{access} of {size} bytes at {address:#x} races with a {other}: nothing orders the two ({nearest})"
+        "{access} of {size} bytes at {address:#x} races with {other}: nothing orders the two ({nearest})"
     )]
     GlobalRace {
         /// What this instruction does.
@@ -241,8 +237,9 @@ pub struct OtherAccess {
 impl fmt::Display for OtherAccess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ([x, y, z], pc) = (self.workgroup, self.pc);
-        write!(f, "{} by workgroup ({x}, {y}, {z}), wave {}, at {pc:#x}: ", self.access, self.wave)?;
-        f.write_str(&self.instruction)
+        let article = if self.access == Access::Atomic { "an" } else { "a" };
+        write!(f, "{article} {} by workgroup ({x}, {y}, {z}), wave {}", self.access, self.wave)?;
+        write!(f, " at {pc:#x} ({})", self.instruction)
     }
 }
 
@@ -301,7 +298,12 @@ impl fmt::Display for Nearest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(allocation) = &self.allocation else { return f.write_str("nothing is allocated") };
         let size = allocation.size as i64;
+        /// Further away than this, an allocation says nothing about an address.
+        const NEAR: u64 = 1 << 30;
         match self.offset {
+            offset if offset.unsigned_abs() > NEAR.saturating_add(allocation.size) => {
+                return f.write_str("nothing is allocated near it");
+            }
             offset if offset < 0 => write!(f, "{} bytes before", -offset)?,
             offset if offset < size => write!(f, "{offset} bytes into")?,
             offset => write!(f, "{} bytes past the end of", offset - size)?,

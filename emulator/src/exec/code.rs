@@ -145,8 +145,8 @@ impl Code {
 }
 
 /// The handler of an instruction, from the unit that has it.
-fn lookup(gfx: Gfx, inst: &Inst, indexed: bool) -> Op {
-    let op = match inst.format {
+fn unit_lookup(gfx: Gfx, inst: &Inst) -> Option<Op> {
+    match inst.format {
         Format::Sop1 | Format::Sop2 | Format::Sopc | Format::Sopk => {
             salu::lookup(gfx, inst).or_else(|| control::lookup(gfx, inst))
         }
@@ -159,8 +159,18 @@ fn lookup(gfx: Gfx, inst: &Inst, indexed: bool) -> Op {
             valu::lookup(gfx, inst)
         }
         _ => None,
-    };
-    let Some(mut op) = op else { return bare::<Unsupported>(Unit::Control) };
+    }
+}
+
+/// Whether an instruction has a handler.
+#[cfg(test)]
+pub(super) fn is_supported(gfx: Gfx, inst: &Inst) -> bool {
+    unit_lookup(gfx, inst).is_some()
+}
+
+/// The handler of an instruction, or one that faults.
+fn lookup(gfx: Gfx, inst: &Inst, indexed: bool) -> Op {
+    let Some(mut op) = unit_lookup(gfx, inst) else { return bare::<Unsupported>(Unit::Control) };
     let computed = [SpecialReg::Vccz, SpecialReg::Execz].map(Operand::Special);
     if inst.srcs().iter().any(|operand| computed.contains(operand)) {
         op = wrap::<ComputedSources>(op);

@@ -9,6 +9,7 @@ use super::{Env, Wave};
 use crate::fault::Fault;
 use crate::gfx::Gfx;
 use crate::inst::{Format, Inst, Operand};
+use crate::memory;
 
 /// Messages of `s_sendmsg_rtn` that have an answer; the others' is zero.
 const MSG_RTN_GET_REALTIME: u16 = 0x83;
@@ -157,13 +158,17 @@ fn bad_branch(env: &mut Env<'_>, op: &Op) -> Flow {
 /// Jumps to an absolute address.
 fn go_to_address(w: &mut Wave, env: &mut Env<'_>, address: u64) -> Flow {
     // The program counter has 48 bits, and its low two are zero.
-    let pc = (address & 0xffff_ffff_fffc).wrapping_sub(env.base);
+    let address = address & 0xffff_ffff_fffc;
+    let pc = address.wrapping_sub(env.base);
     match env.code.index_of(pc) {
         Some(index) => {
             w.pc = index;
             Flow::Next
         }
-        None => env.raise(Fault::IllegalPc { pc }, None),
+        None => {
+            let inside = memory::find(&env.view, address).is_some_and(|a| a.base == env.base);
+            env.raise(Fault::IllegalPc { pc: if inside { pc } else { address } }, None)
+        }
     }
 }
 
@@ -199,6 +204,9 @@ impl Exec for SwapPc {
 struct End;
 impl Exec for End {
     fn exec(_: &mut Wave, env: &mut Env<'_>, _: &Op) -> Flow {
+        if let Some(flow) = env.barrier_divergence(true) {
+            return flow;
+        }
         env.alive -= 1;
         env.open_barrier_if_complete();
         Flow::End
@@ -223,6 +231,9 @@ impl Exec for Trap {
 struct Barrier;
 impl Exec for Barrier {
     fn exec(w: &mut Wave, env: &mut Env<'_>, _: &Op) -> Flow {
+        if let Some(flow) = env.barrier_divergence(false) {
+            return flow;
+        }
         w.waits_for = env.arrive();
         if env.opened >= w.waits_for { Flow::Next } else { Flow::Barrier }
     }

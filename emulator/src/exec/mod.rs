@@ -57,6 +57,8 @@ pub(crate) struct Env<'m> {
     /// Workgroup barrier: waves that have arrived, and how often it has opened.
     pub arrived: u32,
     pub opened: u32,
+    /// Waves of the workgroup.
+    pub waves: u32,
     /// Waves of the workgroup that have not ended.
     pub alive: u32,
     /// Perturbs results that the ISA does not define to the last bit, within their stated error.
@@ -89,6 +91,7 @@ impl<'m> Env<'m> {
             lds: vec![0; lds as usize],
             arrived: 0,
             opened: 0,
+            waves: 0,
             alive: 0,
             perturb,
             clock: 0,
@@ -100,7 +103,7 @@ impl<'m> Env<'m> {
     /// Makes it ready for the next workgroup, of `waves` waves.
     pub fn begin_workgroup(&mut self, waves: u32) {
         self.lds.fill(0);
-        (self.arrived, self.opened, self.alive, self.clock) = (0, 0, waves, 0);
+        (self.arrived, self.opened, self.waves, self.alive, self.clock) = (0, 0, waves, waves, 0);
     }
 
     /// Notes what went wrong, in which lane if it is one's doing.
@@ -116,6 +119,17 @@ impl<'m> Env<'m> {
         self.arrived += 1;
         self.open_barrier_if_complete();
         waits_for
+    }
+
+    /// Check mode: faults if some waves have ended, or `ending` is about to, while others are at the barrier.
+    pub fn barrier_divergence(&mut self, ending: bool) -> Option<Flow> {
+        let (ended, waiting) =
+            (self.waves - self.alive + u32::from(ending), self.arrived + u32::from(!ending));
+        if self.check.is_none() || ended == 0 || waiting == 0 {
+            return None;
+        }
+        let waves = self.waves;
+        Some(self.raise(Fault::BarrierDivergence { waiting, ended, waves }, None))
     }
 
     /// Opens the barrier if every wave that has not ended is there.

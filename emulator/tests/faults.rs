@@ -1,0 +1,130 @@
+//! Broken kernels and their reports, one file each in `faults/`; and, called `pass_…`, kernels that look alike and
+//! are right.
+//!
+//! A file has a comment, the launch, the program, and behind `---` the report. Run with `BLESS=1` to write the
+//! reports anew; read the difference before you commit it.
+
+mod support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use amdgpu_emulator::{Gfx, Launch, LaunchOptions, Machine, MachineOptions};
+use support::Kernel;
+
+struct Case {
+    path: PathBuf,
+    head: String,
+    report: String,
+}
+
+fn cases() -> Vec<Case> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/faults");
+    let mut cases: Vec<Case> = fs::read_dir(folder)
+        .expect("tests/faults")
+        .map(|entry| entry.expect("an entry").path())
+        .map(|path| {
+            let text = fs::read_to_string(&path).expect("a text file");
+            let (head, report) = text.split_once("\n---\n").expect("a report behind ---");
+            Case { head: head.to_owned(), report: report.to_owned(), path }
+        })
+        .collect();
+    cases.sort_by(|a, b| a.path.cmp(&b.path));
+    cases
+}
+
+/// Runs a case with every check and gives the report, addresses relative to where memory starts.
+fn run(head: &str) -> String {
+    let (settings, program) = head.split_once("\n\n").expect("an empty line before the program");
+    let setting = |name: &str| {
+        settings.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ")).map(str::trim)
+    };
+    let number = |name: &str| setting(name).map_or(0, |value| value.parse::<u32>().expect("a number"));
+    let gfx: Gfx = setting("gfx").expect("gfx").parse().expect("a target");
+    let mut options = MachineOptions::default();
+    options.memory_bytes = 1 << 26;
+    let machine = Machine::new(gfx, options).expect("address space");
+    // Report lines name addresses relative to this.
+    let start = machine.alloc(1).expect("memory");
+    let mut kernarg = Vec::new();
+    let mut args = Vec::new();
+    for arg in setting("args").unwrap_or_default().split_whitespace() {
+        let (kind, value) = arg.split_once(':').expect("kind:value");
+        let value: u64 = value.parse().expect("a number");
+        let address = match kind {
+            "u64" => value,
+            _ => machine.alloc_labelled(value, &format!("argument {}", args.len())).expect("memory"),
+        };
+        match kind {
+            "buf" => machine.fill(address, 0, value).expect("allocated"),
+            "freed" => machine.free(address).expect("allocated"),
+            _ => {}
+        }
+        kernarg.extend(address.to_le_bytes());
+        args.push((8, "global_buffer"));
+    }
+    let mut kernel = Kernel::new(gfx, program);
+    kernel.args = &args;
+    kernel.lds = number("lds");
+    kernel.scratch = number("scratch");
+    let module = machine.load(&kernel.build()).expect("loads");
+    let mut options = LaunchOptions::default();
+    options.check = true;
+    options.instruction_budget = u64::from(setting("budget").map_or(1 << 20, |_| number("budget")));
+    let launch = Launch {
+        grid: [number("grid"), 1, 1],
+        block: [number("block"), 1, 1],
+        dynamic_lds: 0,
+        kernarg: &kernarg,
+        options,
+    };
+    let kernel = module.kernel("test").expect("the kernel");
+    match machine.launch(&kernel, &launch) {
+        Ok(_) => "passes\n".into(),
+        Err(report) => relative(&report.to_string(), start) + "\n",
+    }
+}
+
+/// The text with every address at or behind `start` as `memory+0x…`.
+fn relative(text: &str, start: u64) -> String {
+    let mut out = String::new();
+    for (n, part) in text.split("0x").enumerate() {
+        let digits = part.len() - part.trim_start_matches(|c: char| c.is_ascii_hexdigit()).len();
+        match u64::from_str_radix(&part[..digits], 16) {
+            _ if n == 0 => out.push_str(part),
+            Ok(address) if (start..start + (1 << 32)).contains(&address) => {
+                out.push_str(&format!("memory+{:#x}{}", address - start, &part[digits..]));
+            }
+            _ => out.push_str(&format!("0x{part}")),
+        }
+    }
+    out
+}
+
+#[test]
+fn reports_are_as_recorded() {
+    let bless = std::env::var_os("BLESS").is_some();
+    let mut wrong = Vec::new();
+    let cases = cases();
+    assert!(cases.len() >= 60, "{} cases", cases.len());
+    for case in cases {
+        let report = run(&case.head);
+        if bless {
+            fs::write(&case.path, format!("{}\n---\n{report}", case.head)).expect("writable");
+        } else if report != case.report {
+            wrong.push(format!("{}\n{report}instead of\n{}", case.path.display(), case.report));
+        }
+        let name = case.path.file_stem().expect("a name").to_string_lossy().into_owned();
+        if name.starts_with("pass_") != (report == "passes\n") {
+            wrong.push(format!("{name}: {report}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn reports_do_not_change_from_run_to_run() {
+    for case in cases().iter().filter(|case| case.path.to_string_lossy().contains("race")) {
+        assert_eq!(run(&case.head), run(&case.head));
+    }
+}

@@ -548,9 +548,13 @@ fn div_fixup<F: Format>(q: u64, d: u64, n: u64, env: Env) -> u64 {
         ((true, true), _) | (_, (true, true)) => F::SIGN | F::NAN,
         ((true, _), _) | (_, (_, true)) => sign | F::INF,
         (_, (true, _)) | ((_, true), _) => sign,
-        // So far below the smallest denormal that only the rounding direction matters.
+        // So far beyond the range that only the rounding direction matters. The quotient of the steps before
+        // may be anything then.
         _ if F::WIDTH > 16 && exponent(n) - exponent(d) < 1 - F::BIAS - F::MAN as i32 - 1 => {
             soft::round::<F>(Exact { neg: sign != 0, exp: -5000, man: 1 }, env)
+        }
+        _ if F::WIDTH > 16 && exponent(n) - exponent(d) > F::BIAS + 2 => {
+            soft::round::<F>(Exact { neg: sign != 0, exp: 5000, man: 1 }, env)
         }
         _ => sign | q & !F::SIGN,
     }

@@ -204,7 +204,8 @@ pub(crate) fn round<F: Format>(x: Exact, env: Env) -> u64 {
     };
     // A carry out of the fraction runs into the exponent, as it should.
     let man = keep as u64 + u64::from(up);
-    let field = (last - lowest) as u64;
+    // An exponent that is past infinity's need not fit its field.
+    let field = ((last - lowest) as u64).min(1 << F::EXP);
     let bits = if man >> F::MAN == 0 { man } else { (field << F::MAN) + man };
     if bits >= F::INF {
         let saturate = match env.round {

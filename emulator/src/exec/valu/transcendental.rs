@@ -218,6 +218,6 @@ fn turn(x: f64, quarters: u64) -> f64 {
     let at = bits.wrapping_add(quarters);
     let magnitude = if at & 1 != 0 { cosine } else { sine };
     let value = if at & 2 != 0 { -magnitude } else { magnitude };
-    // A sine of whole and half turns keeps the argument's sign.
-    if quarters == 0 && value == 0.0 { value.abs().copysign(x) } else { value }
+    // A sine of whole and half turns keeps the argument's sign; a cosine's zeros are positive.
+    if value == 0.0 { 0f64.copysign(if quarters == 0 { x } else { 0.0 }) } else { value }
 }

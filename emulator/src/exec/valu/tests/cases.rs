@@ -10,7 +10,8 @@ pub(super) fn check(cases: &[Case]) {
     for &Case(gfx, mode, text, hex, inputs, expected) in cases {
         let mut lab = Lab::new(gfx);
         let wide = text.contains("v[");
-        let accumulates = ["v_fmac", "v_mac_", "v_dot2c", "v_dot2acc"].iter().any(|stem| text.starts_with(stem));
+        let accumulates =
+            ["v_fmac", "v_mac_", "v_dot2c", "v_dot2acc"].iter().any(|stem| text.starts_with(stem));
         let before = if accumulates { 0x3f80_0000 } else { 0xaaaa_aaaa };
         lab.mode(mode).exec(0x5555_5555_5555_5555).set(0, |_| before).set(1, |_| before);
         for (i, &input) in inputs.iter().enumerate() {

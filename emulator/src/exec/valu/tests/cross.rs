@@ -123,10 +123,14 @@ fn dpp_patterns_of_gfx9_cross_the_wave() {
     expect(Gfx90a, "v_mov_b32_dpp v0, v1 row_bcast:15 row_mask:0xa bank_mask:0xf", |i| {
         (i / 16 % 2 == 1).then(|| i / 16 * 16 - 1)
     });
-    expect(Gfx90a, "v_mov_b32_dpp v0, v1 row_bcast:31 row_mask:0xc bank_mask:0xf", |i| (i >= 32).then_some(31));
+    expect(Gfx90a, "v_mov_b32_dpp v0, v1 row_bcast:31 row_mask:0xc bank_mask:0xf", |i| {
+        (i >= 32).then_some(31)
+    });
     let all = "row_mask:0xf bank_mask:0xf";
     expect(Gfx90a, &format!("v_mov_b32_dpp v0, v1 wave_shr:1 {all}"), |i| i.checked_sub(1));
-    expect(Gfx90a, &format!("v_mov_b32_dpp v0, v1 wave_shl:1 {all} bound_ctrl:0"), |i| Some((i + 1) % 64));
+    expect(Gfx90a, &format!("v_mov_b32_dpp v0, v1 wave_shl:1 {all} bound_ctrl:1"), |i| {
+        Some(if i < 63 { i + 1 } else { 0 })
+    });
     expect(Gfx90a, &format!("v_mov_b32_dpp v0, v1 wave_rol:1 {all}"), |i| Some((i + 1) % 64));
     expect(Gfx90a, &format!("v_mov_b32_dpp v0, v1 row_newbcast:3 {all}"), |i| Some(i / 16 * 16 + 3));
     // In place: both halves are read before either is written.
@@ -172,7 +176,10 @@ fn vopd_reads_both_before_it_writes_either() {
     assert_eq!((lab.get(0, 8), lab.get(1, 8)), (5f32.to_bits(), 1f32.to_bits()));
     lab.exec(u64::MAX).scalar(slot::VCC, 1).set(0, float(5.0)).set(1, float(1.0)).set(4, float(9.0));
     lab.asm("v_dual_fmac_f32 v0, v1, v2 :: v_dual_cndmask_b32 v3, v0, v4");
-    assert_eq!((lab.get(0, 0), lab.get(3, 0), lab.get(3, 1)), (7f32.to_bits(), 9f32.to_bits(), 5f32.to_bits()));
+    assert_eq!(
+        (lab.get(0, 0), lab.get(3, 0), lab.get(3, 1)),
+        (7f32.to_bits(), 9f32.to_bits(), 5f32.to_bits())
+    );
 }
 
 #[test]

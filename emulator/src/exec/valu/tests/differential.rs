@@ -19,9 +19,30 @@ impl Random {
 
     fn word(&mut self) -> u32 {
         const EDGES: [u32; 24] = [
-            0, 1, 2, 31, 32, 0x8000_0000, 0x7fff_ffff, 0xffff_ffff, 0x3f80_0000, 0xbf80_0000, 0x7f80_0000,
-            0xff80_0000, 0x7fc0_0000, 0x7f80_0001, 0x0080_0000, 0x007f_ffff, 0x7f7f_ffff, 0x3c00_3c00, 0x7c00_fc00,
-            0x7e00_0001, 0x03ff_8001, 0x7ff0_0000, 0xfff8_0000, 0x000f_ffff,
+            0,
+            1,
+            2,
+            31,
+            32,
+            0x8000_0000,
+            0x7fff_ffff,
+            0xffff_ffff,
+            0x3f80_0000,
+            0xbf80_0000,
+            0x7f80_0000,
+            0xff80_0000,
+            0x7fc0_0000,
+            0x7f80_0001,
+            0x0080_0000,
+            0x007f_ffff,
+            0x7f7f_ffff,
+            0x3c00_3c00,
+            0x7c00_fc00,
+            0x7e00_0001,
+            0x03ff_8001,
+            0x7ff0_0000,
+            0xfff8_0000,
+            0x000f_ffff,
         ];
         let x = self.next();
         match x % 8 {
@@ -54,7 +75,8 @@ fn vector_loops_equal_definitions() {
                 continue;
             }
             // A few encodings of each, with and without modifiers.
-            let kind = (inst.name, inst.suffix, inst.mods.clamp, inst.mods.neg != 0, inst.mods.sdwa.is_some());
+            let kind =
+                (inst.name, inst.suffix, inst.mods.clamp, inst.mods.neg != 0, inst.mods.sdwa.is_some());
             if !seen.insert(kind) {
                 continue;
             }

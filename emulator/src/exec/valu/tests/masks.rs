@@ -87,7 +87,15 @@ fn cmpx_writes_exec_and_on_gfx9_its_destination_too() {
 #[test]
 fn class_tells_all_ten_classes_apart() {
     let values = [
-        0x7f80_0001, 0x7fc0_0000, 0xff80_0000, 0xbf80_0000, 0x8000_0001, 0x8000_0000, 0, 1, 0x3f80_0000,
+        0x7f80_0001,
+        0x7fc0_0000,
+        0xff80_0000,
+        0xbf80_0000,
+        0x8000_0001,
+        0x8000_0000,
+        0,
+        1,
+        0x3f80_0000,
         0x7f80_0000,
     ];
     for class in 0..10 {
@@ -130,9 +138,10 @@ fn carries_chain() {
 
 #[test]
 fn wide_multiply_add_carries_out() {
-    for (gfx, text) in
-        [(Gfx1100, "v_mad_u64_u32 v[0:1], s6, v2, v3, v[4:5]"), (Gfx1201, "v_mad_co_u64_u32 v[0:1], s6, v2, v3, v[4:5]")]
-    {
+    for (gfx, text) in [
+        (Gfx1100, "v_mad_u64_u32 v[0:1], s6, v2, v3, v[4:5]"),
+        (Gfx1201, "v_mad_co_u64_u32 v[0:1], s6, v2, v3, v[4:5]"),
+    ] {
         let mut lab = Lab::new(gfx);
         lab.set(2, |_| u32::MAX).set(3, |_| u32::MAX).set64(4, u64::MAX).asm(text);
         assert_eq!((lab.get64(0, 5), lab.wave.sgpr[6]), (0xffff_fffe_0000_0000, u32::MAX));

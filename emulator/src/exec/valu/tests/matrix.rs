@@ -55,7 +55,11 @@ fn wmma_of_gfx11_has_rows_in_lanes_and_alternating_result_rows() {
         for r in 0..16 / groups {
             for l in 0..size as usize {
                 let expected = product(groups * r + l / 16, l % 16, 16);
-                assert_eq!(f32::from_bits(lab.get(16 + r as u16, l)), expected, "wave{size} register {r} lane {l}");
+                assert_eq!(
+                    f32::from_bits(lab.get(16 + r as u16, l)),
+                    expected,
+                    "wave{size} register {r} lane {l}"
+                );
             }
         }
     }
@@ -222,7 +226,11 @@ fn mfma_16x16_in_every_type() {
         for r in 0..4 {
             for l in 0..64 {
                 let expected = product(4 * (l / 16) + r, l % 16, depth);
-                assert_eq!(f32::from_bits(lab.get(register + r as u16, l)), expected, "register {r} lane {l}");
+                assert_eq!(
+                    f32::from_bits(lab.get(register + r as u16, l)),
+                    expected,
+                    "register {r} lane {l}"
+                );
             }
         }
     };

@@ -112,7 +112,9 @@ impl Lab {
     fn asm(&mut self, text: &str) -> &mut Self {
         let large = self.wave.size() != self.gfx.wave_size();
         let found = encodings::ENCODINGS.iter().find(|row| (row.0, row.1, row.2) == (self.gfx, large, text));
-        let Some((.., hex)) = found else { panic!("{}: `{text}` is not in the table of encodings", self.gfx) };
+        let Some((.., hex)) = found else {
+            panic!("{}: `{text}` is not in the table of encodings", self.gfx)
+        };
         if !large {
             return self.run(text, hex);
         }

@@ -15,12 +15,18 @@ fn patterns(seed: u64) -> impl Iterator<Item = u64> {
 
 fn same32(got: u64, host: f32, what: &str) {
     let got = f32::from_bits(got as u32);
-    assert!(got.to_bits() == host.to_bits() || got.is_nan() && host.is_nan(), "{what}: {got:e}, not {host:e}");
+    assert!(
+        got.to_bits() == host.to_bits() || got.is_nan() && host.is_nan(),
+        "{what}: {got:e}, not {host:e}"
+    );
 }
 
 fn same64(got: u64, host: f64, what: &str) {
     let got = f64::from_bits(got);
-    assert!(got.to_bits() == host.to_bits() || got.is_nan() && host.is_nan(), "{what}: {got:e}, not {host:e}");
+    assert!(
+        got.to_bits() == host.to_bits() || got.is_nan() && host.is_nan(),
+        "{what}: {got:e}, not {host:e}"
+    );
 }
 
 #[test]
@@ -45,7 +51,8 @@ fn f32_and_f64_equal_the_hosts() {
         same64(soft::convert::<F32, F64>(a, env, env), x.into(), &what);
 
         let near = |x: u64| if i % 2 == 0 { x } else { x & 0x801f_ffff_ffff_ffff | 0x3fe0 << 48 };
-        let [a, b, c] = [near(next() << 32 ^ next()), near(next() << 32 ^ next()), near(next() << 32 ^ next())];
+        let [a, b, c] =
+            [near(next() << 32 ^ next()), near(next() << 32 ^ next()), near(next() << 32 ^ next())];
         let [x, y, z] = [a, b, c].map(f64::from_bits);
         let what = format!("{x:e} {y:e} {z:e}");
         same64(soft::add::<F64>(a, b, env), x + y, &what);
@@ -105,7 +112,10 @@ fn f16_arithmetic_rounds_once() {
         let [wa, wb, wc] = [a, b, c].map(u64::from);
         let same = |got: u16, expected: u64, what: &str| {
             let nan = |x: u16| x & 0x7fff > 0x7c00;
-            assert!(got == expected as u16 || nan(got) && nan(expected as u16), "{what} {a:#x} {b:#x} {c:#x}: {got:#x}");
+            assert!(
+                got == expected as u16 || nan(got) && nan(expected as u16),
+                "{what} {a:#x} {b:#x} {c:#x}: {got:#x}"
+            );
         };
         same(half::add(a, b), soft::add::<F16>(wa, wb, env), "add");
         same(half::mul(a, b), soft::mul::<F16>(wa, wb, env), "mul");

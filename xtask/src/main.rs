@@ -3,7 +3,9 @@
 mod apt;
 mod demo;
 mod dependent;
+mod library;
 mod model;
+mod ptx;
 mod setup;
 mod shell;
 mod test;
@@ -33,6 +35,16 @@ enum Task {
         #[arg(long, value_name = "LIST", value_delimiter = ',')]
         gfx: Vec<String>,
     },
+    /// Compile the kernels to PTX: DIR/FAMILY.ptx, and DIR/geometry.json with the launch geometries.
+    Ptx {
+        /// The folder to write to.
+        dir: PathBuf,
+    },
+    /// Build libamdhip64.so, on which programs that were built for ROCm run, with its symbol versions.
+    Libamdhip64 {
+        /// The folder to write to.
+        dir: PathBuf,
+    },
     /// Everything that CI checks: format, lints, tests, documentation, a dependent project, a docs.rs build.
     Test {
         /// Also run the tests that are ignored because they take long.
@@ -45,6 +57,8 @@ fn main() -> ExitCode {
     let done = match Cli::parse().task {
         Task::Setup => setup::run(setup::For::Build),
         Task::Demo { model, gfx } => demo::run(model, &gfx),
+        Task::Ptx { dir } => ptx::run(&dir),
+        Task::Libamdhip64 { dir } => library::run(&dir),
         Task::Test { full } => test::run(full),
     };
     match done {

@@ -6,7 +6,7 @@
 #![no_std]
 #![cfg_attr(
     any(target_arch = "amdgpu", target_arch = "nvptx64"),
-    feature(core_intrinsics, f16, link_llvm_intrinsics),
+    feature(core_intrinsics, f16, link_llvm_intrinsics, repr_simd),
     allow(internal_features)
 )]
 #![cfg_attr(target_arch = "amdgpu", feature(stdarch_amdgpu))]

@@ -3,8 +3,11 @@
 /// Widest access of one work item in bytes.
 pub const VECTOR_BYTES: usize = 16;
 
+/// A vector for the compiler too, or it takes a load apart and shares the first word with another branch's.
 #[derive(Clone, Copy)]
-#[repr(C, align(16))]
+#[cfg_attr(any(target_arch = "amdgpu", target_arch = "nvptx64"), repr(simd))]
+#[cfg_attr(not(any(target_arch = "amdgpu", target_arch = "nvptx64")), repr(C, align(16)))]
+#[allow(dead_code)]
 struct Chunk([u32; 4]);
 
 /// Whether an address is a multiple of 16 bytes, as [`load`] and [`store`] want it.

@@ -89,6 +89,20 @@ pub trait Inputs<const K: usize>: Copy {
     fn aligned(self) -> [bool; K];
 }
 
+/// `$body` for each constant `$i` below `$n`, written out: not every target's compiler unrolls a loop around a long
+/// function, and an array that it indexes is in memory then.
+macro_rules! unroll {
+    ($n:expr, $i:ident => $body:expr) => {
+        unroll!(@ $n, $i => $body; 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15)
+    };
+    (@ $n:expr, $i:ident => $body:expr; $($value:literal)*) => {$(
+        if const { $n > $value } {
+            const $i: usize = $value;
+            $body;
+        }
+    )*};
+}
+
 /// `N` elements in steps of `stride`.
 #[inline(always)]
 unsafe fn read<T: Scalar, const N: usize>(from: *const T, stride: usize, whole: bool) -> [T; N] {
@@ -99,11 +113,7 @@ unsafe fn read<T: Scalar, const N: usize>(from: *const T, stride: usize, whole: 
         }
         let mut elements = [from.read(); N];
         if stride != 0 {
-            let mut i = 1;
-            while i < N {
-                elements[i] = from.wrapping_add(i.wrapping_mul(stride)).read();
-                i += 1;
-            }
+            unroll!(N, I => elements[I] = from.wrapping_add(I.wrapping_mul(stride)).read());
         }
         elements
     }
@@ -112,22 +122,10 @@ unsafe fn read<T: Scalar, const N: usize>(from: *const T, stride: usize, whole: 
 #[inline(always)]
 unsafe fn read_tile<T: Scalar, const N: usize>(from: *const T, step: usize, across: bool) -> [[T; N]; N] {
     let mut rows = [[T::ZERO; N]; N];
-    let mut i = 0;
-    while i < N {
-        // SAFETY: the caller's
-        rows[i] = unsafe { load(from.wrapping_add(i.wrapping_mul(step))) };
-        i += 1;
-    }
+    // SAFETY: the caller's
+    unroll!(N, I => rows[I] = unsafe { load(from.wrapping_add(I.wrapping_mul(step))) });
     if across {
-        let mut i = 0;
-        while i < N {
-            let mut j = 0;
-            while j < i {
-                (rows[i][j], rows[j][i]) = (rows[j][i], rows[i][j]);
-                j += 1;
-            }
-            i += 1;
-        }
+        unroll!(N, I => unroll!(I, J => (rows[I][J], rows[J][I]) = (rows[J][I], rows[I][J])));
     }
     rows
 }
@@ -174,11 +172,7 @@ macro_rules! inputs {
                     // SAFETY: the caller's
                     unsafe { ($(read_tile::<$T, N>(self.$i.wrapping_add(at[$i]), step[$i], across[$i]),)*) };
                 let mut blocks = [($([$T::ZERO; N],)*); N];
-                let mut row = 0;
-                while row < N {
-                    blocks[row] = ($(tiles.$i[row],)*);
-                    row += 1;
-                }
+                unroll!(N, ROW => blocks[ROW] = ($(tiles.$i[ROW],)*));
                 blocks
             }
             #[inline(always)]
@@ -284,11 +278,7 @@ unsafe fn zip_blocks<
             if unit < blocks {
                 let elements = inputs.block::<N>(at, walk.strides, walk.whole(N));
                 let mut results = [U::ZERO; N];
-                let mut j = 0;
-                while j < N {
-                    results[j] = f(I::pick::<N>(&elements, j));
-                    j += 1;
-                }
+                unroll!(N, J => results[J] = f(I::pick::<N>(&elements, J)));
                 store(out.add(i), results);
             } else {
                 out.add(i).write(f(inputs.item(at)));
@@ -312,18 +302,12 @@ unsafe fn zip_tiles<const K: usize, const S: usize, I: Inputs<K>, U: Scalar>(
         }
         // SAFETY: the caller's
         let tile = unsafe { inputs.tile::<S>(square.at, tiling.step, tiling.across) };
-        let mut row = 0;
-        while row < S {
+        unroll!(S, ROW => {
             let mut results = [U::ZERO; S];
-            let mut i = 0;
-            while i < S {
-                results[i] = f(I::pick::<S>(&tile[row], i));
-                i += 1;
-            }
+            unroll!(S, COLUMN => results[COLUMN] = f(I::pick::<S>(&tile[ROW], COLUMN)));
             // SAFETY: the caller's
-            unsafe { store(out.add(square.to + row * square.step), results) };
-            row += 1;
-        }
+            unsafe { store(out.add(square.to + ROW * square.step), results) };
+        });
     });
 }
 

@@ -1,0 +1,39 @@
+//! `cargo xtask ptx DIR`: the kernels as PTX, to be run on an NVIDIA card, and the geometry that each asks for.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use amdgpu_build::Signature;
+use anyhow::{Context, Result, anyhow};
+use serde_json::{Value, json};
+
+use crate::{setup, shell};
+
+/// Writes FAMILY.ptx and geometry.json.
+pub fn run(dir: &Path) -> Result<()> {
+    setup::run(setup::For::Build)?;
+    fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
+    let cache = shell::target_dir().join("amdgpu");
+    let families =
+        amdgpu_build::ptx(&shell::workspace().join("kernels"), &cache).map_err(|e| anyhow!("{e}"))?;
+    let mut geometry = BTreeMap::new();
+    for (family, object) in families {
+        let ptx = dir.join(&family).with_extension("ptx");
+        fs::copy(&object.path, &ptx).with_context(|| format!("cannot write {}", ptx.display()))?;
+        println!("{}: {} kernels", ptx.display(), object.kernels.len());
+        geometry
+            .extend(object.kernels.iter().filter_map(|kernel| Some((kernel.name.clone(), entry(kernel)?))));
+    }
+    let file = dir.join("geometry.json");
+    let text = serde_json::to_string_pretty(&geometry)?;
+    fs::write(&file, text + "\n").with_context(|| format!("cannot write {}", file.display()))
+}
+
+/// For a kernel with a number of items: its workgroup, how many items one covers, and its workgroup memory.
+fn entry(kernel: &Signature) -> Option<Value> {
+    let launch = &kernel.launch;
+    launch.items.as_ref()?;
+    let [x, _, _] = launch.workgroup;
+    Some(json!({ "block": x, "per_group": x * launch.items_per_lane, "shared": launch.lds_bytes }))
+}

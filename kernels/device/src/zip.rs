@@ -90,12 +90,15 @@ pub trait Inputs<const K: usize>: Copy {
 }
 
 /// `$body` for each constant `$i` below `$n`, written out: not every target's compiler unrolls a loop around a long
-/// function, and an array that it indexes is in memory then.
+/// function, and an array that it indexes is in memory then. `tile` stops at 4, the side of a tile.
 macro_rules! unroll {
-    ($n:expr, $i:ident => $body:expr) => {
-        unroll!(@ $n, $i => $body; 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15)
+    (block $n:expr, $i:ident => $body:expr) => {
+        unroll!($n, $i => $body; 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15)
     };
-    (@ $n:expr, $i:ident => $body:expr; $($value:literal)*) => {$(
+    (tile $n:expr, $i:ident => $body:expr) => {
+        unroll!($n, $i => $body; 0 1 2 3)
+    };
+    ($n:expr, $i:ident => $body:expr; $($value:literal)*) => {$(
         if const { $n > $value } {
             const $i: usize = $value;
             $body;
@@ -113,7 +116,7 @@ unsafe fn read<T: Scalar, const N: usize>(from: *const T, stride: usize, whole: 
         }
         let mut elements = [from.read(); N];
         if stride != 0 {
-            unroll!(N, I => elements[I] = from.wrapping_add(I.wrapping_mul(stride)).read());
+            unroll!(block N, I => elements[I] = from.wrapping_add(I.wrapping_mul(stride)).read());
         }
         elements
     }
@@ -123,9 +126,9 @@ unsafe fn read<T: Scalar, const N: usize>(from: *const T, stride: usize, whole: 
 unsafe fn read_tile<T: Scalar, const N: usize>(from: *const T, step: usize, across: bool) -> [[T; N]; N] {
     let mut rows = [[T::ZERO; N]; N];
     // SAFETY: the caller's
-    unroll!(N, I => rows[I] = unsafe { load(from.wrapping_add(I.wrapping_mul(step))) });
+    unroll!(tile N, I => rows[I] = unsafe { load(from.wrapping_add(I.wrapping_mul(step))) });
     if across {
-        unroll!(N, I => unroll!(I, J => (rows[I][J], rows[J][I]) = (rows[J][I], rows[I][J])));
+        unroll!(tile N, I => unroll!(tile I, J => (rows[I][J], rows[J][I]) = (rows[J][I], rows[I][J])));
     }
     rows
 }
@@ -172,7 +175,7 @@ macro_rules! inputs {
                     // SAFETY: the caller's
                     unsafe { ($(read_tile::<$T, N>(self.$i.wrapping_add(at[$i]), step[$i], across[$i]),)*) };
                 let mut blocks = [($([$T::ZERO; N],)*); N];
-                unroll!(N, ROW => blocks[ROW] = ($(tiles.$i[ROW],)*));
+                unroll!(tile N, ROW => blocks[ROW] = ($(tiles.$i[ROW],)*));
                 blocks
             }
             #[inline(always)]
@@ -278,7 +281,7 @@ unsafe fn zip_blocks<
             if unit < blocks {
                 let elements = inputs.block::<N>(at, walk.strides, walk.whole(N));
                 let mut results = [U::ZERO; N];
-                unroll!(N, J => results[J] = f(I::pick::<N>(&elements, J)));
+                unroll!(block N, J => results[J] = f(I::pick::<N>(&elements, J)));
                 store(out.add(i), results);
             } else {
                 out.add(i).write(f(inputs.item(at)));
@@ -302,9 +305,9 @@ unsafe fn zip_tiles<const K: usize, const S: usize, I: Inputs<K>, U: Scalar>(
         }
         // SAFETY: the caller's
         let tile = unsafe { inputs.tile::<S>(square.at, tiling.step, tiling.across) };
-        unroll!(S, ROW => {
+        unroll!(tile S, ROW => {
             let mut results = [U::ZERO; S];
-            unroll!(S, COLUMN => results[COLUMN] = f(I::pick::<S>(&tile[ROW], COLUMN)));
+            unroll!(tile S, COLUMN => results[COLUMN] = f(I::pick::<S>(&tile[ROW], COLUMN)));
             // SAFETY: the caller's
             unsafe { store(out.add(square.to + ROW * square.step), results) };
         });

@@ -110,11 +110,10 @@ fn compile(source: &Source, toolchain: &Toolchain, cache: &Path, archs: &[Gfx]) 
     let targets: Vec<Target> = archs.iter().map(|&gfx| Target::Amdgpu(gfx)).collect();
     let objects = run(&compiler, &targets)?;
     let mut families = Vec::new();
-    for (f, (name, _)) in source.families.iter().enumerate() {
-        let of_family = objects.iter().map(|of_target| &of_target[f]);
+    for ((name, _), of_family) in source.families.iter().zip(&objects) {
         families.push(Family {
             name: name.clone(),
-            kernels: of_family.clone().next().map(|o| o.kernels.clone()).unwrap_or_default(),
+            kernels: of_family.first().map(|o| o.kernels.clone()).unwrap_or_default(),
             objects: archs
                 .iter()
                 .zip(of_family)

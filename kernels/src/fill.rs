@@ -29,7 +29,7 @@ macro_rules! by_vector {
 )]
 pub unsafe fn fill<T: Scalar>(#[len(numel)] buf: *mut T, value: T, numel: usize) {
     // SAFETY: the caller gives a buffer of `numel` elements
-    unsafe { set(numel, Layout::new(0, core::ptr::null()), buf, value) }
+    unsafe { set(numel, Layout::CONTIGUOUS, buf, value) }
 }
 
 /// `out[i] = inp`, where `out` has the layout.
@@ -67,54 +67,41 @@ pub unsafe fn copy2d<T: Scalar>(
     unsafe {
         by_vector!(T, N => {
             let whole = (d2 | src_s | dst_s).is_multiple_of(N as u32) && is_aligned(src) && is_aligned(dst);
-            if whole {
-                rows::<T, N>(src, dst, d1, d2, src_s, dst_s);
-            } else {
-                rows::<T, 1>(src, dst, d1, d2, src_s, dst_s);
-            }
+            let width = if whole { N } else { 1 };
+            let columns = d2 as usize / width;
+            let count = d1 as usize * columns;
+            global_stride(count, |i| {
+                let (row, column) = divide(i, columns, count);
+                let from = src.add(row * src_s as usize + column * width);
+                let to = dst.add(row * dst_s as usize + column * width);
+                if whole {
+                    store::<T, N>(to, load(from));
+                } else {
+                    to.write(from.read());
+                }
+            });
         });
     }
-}
-
-/// Copies rows in vectors of `N` elements, of which a row and the strides are multiples.
-#[inline(always)]
-unsafe fn rows<T: Scalar, const N: usize>(
-    src: *const T,
-    dst: *mut T,
-    d1: u32,
-    d2: u32,
-    src_s: u32,
-    dst_s: u32,
-) {
-    let columns = d2 as usize / N;
-    let count = d1 as usize * columns;
-    global_stride(count, |i| {
-        let (row, column) = divide(i, columns, count);
-        // SAFETY: the caller's buffers hold the rows
-        unsafe {
-            let elements: [T; N] = load(src.add(row * src_s as usize + column * N));
-            store(dst.add(row * dst_s as usize + column * N), elements);
-        }
-    });
 }
 
 /// `out[layout(i)] = value`
 #[inline(always)]
 unsafe fn set<T: Scalar>(numel: usize, layout: Layout<1>, out: *mut T, value: T) {
+    let contiguous = layout.is_contiguous();
+    let layout = if contiguous { Layout::CONTIGUOUS } else { layout };
     // SAFETY: the caller's buffer holds what the layout addresses
     unsafe {
-        if layout.is_contiguous() {
-            by_vector!(T, N => {
-                let vectors = if is_aligned(out) { numel / N } else { 0 };
-                global_stride(vectors, |v| store(out.add(v * N), [value; N]));
-                let done = vectors * N;
-                global_stride(numel - done, |i| out.add(done + i).write(value));
+        by_vector!(T, N => {
+            let vectors = if contiguous && is_aligned(out) { numel / N } else { 0 };
+            // First the vectors, then what is left.
+            global_stride(numel - vectors * (N - 1), |unit| {
+                if unit < vectors {
+                    store(out.add(unit * N), [value; N]);
+                } else {
+                    let [at] = layout.offsets(unit + vectors * (N - 1), numel);
+                    out.add(at).write(value);
+                }
             });
-        } else {
-            global_stride(numel, |i| {
-                let [to] = layout.offsets(i, numel);
-                out.add(to).write(value);
-            });
-        }
+        });
     }
 }

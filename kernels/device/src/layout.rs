@@ -11,6 +11,9 @@ pub struct Layout<const TENSORS: usize> {
 pub type Offsets<const TENSORS: usize> = [usize; TENSORS];
 
 impl<const TENSORS: usize> Layout<TENSORS> {
+    /// The contiguous layout.
+    pub const CONTIGUOUS: Self = Layout { num_dims: 0, info: core::ptr::null() };
+
     /// The layout at `info`, or the contiguous one if it is null.
     ///
     /// # Safety
@@ -105,21 +108,28 @@ impl<const TENSORS: usize> Layout<TENSORS> {
     }
 }
 
-/// Quotient and remainder of numbers up to `limit`, which is less than 2^53.
+/// Quotient and remainder of numbers up to `limit`; `b` is not 0.
+///
+/// 32 bits where they suffice: a division of 64 bits is over a hundred instructions. Where they do not, one bit after
+/// the other: slow, and a dozen.
 #[inline(always)]
 pub fn divide(a: usize, b: usize, limit: usize) -> (usize, usize) {
     if limit as u64 <= u64::from(u32::MAX) {
         let (a, b) = (a as u32, b as u32);
-        // SAFETY: a dimension of a layout that has elements is not 0
+        // SAFETY: the caller's
         let quotient = unsafe { a.checked_div(b).unwrap_unchecked() };
-        (quotient as usize, (a - quotient * b) as usize)
-    } else {
-        // The quotient of two integers below 2^53 is never rounded up to the next integer: this is exact, and a
-        // third of a 64-bit division's instructions.
-        // SAFETY: finite, since b is not 0, and below 2^53
-        let quotient: usize = unsafe { (a as f64 / b as f64).to_int_unchecked() };
-        (quotient, a - quotient * b)
+        return (quotient as usize, (a - quotient * b) as usize);
     }
+    let (mut quotient, mut remainder) = (0, 0);
+    let mut bit = usize::BITS - a.leading_zeros();
+    while bit > 0 {
+        bit -= 1;
+        remainder = remainder << 1 | (a >> bit & 1);
+        let fits = remainder >= b;
+        remainder -= if fits { b } else { 0 };
+        quotient = quotient << 1 | usize::from(fits);
+    }
+    (quotient, remainder)
 }
 
 /// Reads a word that no work item writes during the launch (a scalar load where the address is uniform).

@@ -19,8 +19,10 @@ pub(crate) const MAX_WORDS: usize = HALF / size_of::<usize>();
 #[derive(Default)]
 pub(crate) struct Staging {
     memory: Option<Memory>,
-    /// Offset of the next free byte in the ring.
-    next: usize,
+    /// The half in use, 0 or 1.
+    half: usize,
+    /// Bytes of it that are taken.
+    taken: usize,
     /// When the work that reads each half is done.
     passed: [Option<Event>; 2],
 }
@@ -50,17 +52,16 @@ impl Staging {
         };
         let (ring, twin) = (memory.host, memory.device);
         self.memory = Some(memory);
-        let half = self.next / HALF;
-        if self.next + bytes > (half + 1) * HALF {
-            self.passed[half] = Some(Event::record(device, stream)?);
-            let other = 1 - half;
-            if let Some(event) = self.passed[other].take() {
+        if self.taken + bytes > HALF {
+            self.passed[self.half] = Some(Event::record(device, stream)?);
+            self.half = 1 - self.half;
+            self.taken = 0;
+            if let Some(event) = self.passed[self.half].take() {
                 event.synchronize()?;
             }
-            self.next = other * HALF;
         }
-        let at = self.next;
-        self.next += bytes;
+        let at = self.half * HALF + self.taken;
+        self.taken += bytes;
         // SAFETY: `at + bytes` is inside both allocations, and the stream has passed all work that used these
         // bytes: their half's event was waited for.
         unsafe {

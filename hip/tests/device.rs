@@ -249,3 +249,43 @@ fn codes_have_names_and_texts() {
         assert_eq!(hipDrvGetErrorString(1, null_mut()), hipErrorInvalidValue);
     }
 }
+
+#[test]
+fn contexts_are_devices_under_another_name() {
+    on(0);
+    let (mut a, mut b, mut current, mut device) = (null_mut(), null_mut(), null_mut(), -1);
+    // SAFETY: every pointer is valid for writing.
+    unsafe {
+        ok(hipCtxCreate(&mut a, 0, 1));
+        ok(hipGetDevice(&mut device));
+        assert_eq!(device, 1);
+        ok(hipDevicePrimaryCtxRetain(&mut b, 2));
+        assert_ne!(a, b);
+        ok(hipCtxPushCurrent(b));
+        ok(hipCtxGetDevice(&mut device));
+        assert_eq!(device, 2);
+        ok(hipCtxGetCurrent(&mut current));
+        assert_eq!(current, b);
+        ok(hipCtxSynchronize());
+        ok(hipCtxPopCurrent(&mut current));
+        assert_eq!(current, b);
+        ok(hipCtxPopCurrent(null_mut()));
+        ok(hipGetDevice(&mut device));
+        assert_eq!(device, 0);
+        fails(hipCtxPopCurrent(&mut current), hipErrorNotSupported, "no context was pushed");
+        ok(hipCtxSetCurrent(a));
+        ok(hipGetDevice(&mut device));
+        assert_eq!(device, 1);
+        fails(hipCtxSetCurrent(null_mut()), hipErrorInvalidHandle, "not a context");
+        fails(hipCtxDestroy(0x103 as hipCtx_t), hipErrorInvalidHandle, "not a context");
+        ok(hipCtxDestroy(a));
+        ok(hipDevicePrimaryCtxRelease(2));
+        let (mut flags, mut active) = (9, 9);
+        ok(hipDevicePrimaryCtxGetState(2, &mut flags, &mut active));
+        assert_eq!((flags, active), (0, 1));
+        fails(hipDevicePrimaryCtxRetain(&mut b, 3), hipErrorInvalidDevice, "device 3");
+        ok(hipCtxGetApiVersion(a, &mut device));
+        ok(hipProfilerStart());
+        ok(hipProfilerStop());
+    }
+}

@@ -24,7 +24,7 @@ fn alone() -> MutexGuard<'static, ()> {
 #[test]
 fn a_fault_comes_with_the_next_wait_and_is_cleared_by_it() {
     let _alone = alone();
-    for device in 0..3 {
+    for (device, target) in TARGETS.into_iter().enumerate() {
         let kernels = Kernels::on(device);
         let (mut stream, mut event) = (null_mut(), null_mut());
         let block = upload(&[5u32; 4]);
@@ -45,7 +45,7 @@ fn a_fault_comes_with_the_next_wait_and_is_cleared_by_it() {
             fails(hipEventQuery(event), hipErrorIllegalAddress, "poke");
             fails(hipStreamSynchronize(stream), hipErrorIllegalAddress, "out of bounds");
             let report = last_fault(device).unwrap();
-            assert!(report.contains("kernel poke on ") && report.contains(TARGETS[device]), "{report}");
+            assert!(report.contains("kernel poke on ") && report.contains(target), "{report}");
             assert!(report.contains("16 bytes at"), "{report}");
             ok(hipStreamSynchronize(stream));
             assert_eq!(download::<u32>(block, 4), [1, 5, 5, 5]);

@@ -157,7 +157,7 @@ fn variables_are_found_and_shared_with_kernels() {
     for device in 0..3 {
         let kernels = Kernels::on(device);
         let out = malloc(16);
-        let mut run = || {
+        let run = || {
             ok(launch(kernels.get("read_table"), [1; 3], [1; 3], 0, null_mut(), &mut params![out]));
             download::<u32>(out, 4)
         };

@@ -198,7 +198,7 @@ fn allocation_and_its_errors() {
     on(2);
     // SAFETY: every pointer is valid for writing.
     unsafe {
-        let mut pointer = 1 as *mut c_void;
+        let mut pointer = std::ptr::dangling_mut::<c_void>();
         ok(hipMalloc(&mut pointer, 0));
         assert!(pointer.is_null());
         ok(hipFree(null_mut()));

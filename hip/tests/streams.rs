@@ -52,7 +52,7 @@ fn the_two_named_default_streams_work() {
     let block = malloc(4);
     // SAFETY: takes device addresses and handles only.
     unsafe {
-        for stream in [1 as *mut c_void, 2 as *mut c_void] {
+        for stream in [1usize, 2].map(|handle| handle as hipStream_t) {
             ok(hipMemsetD32Async(block, stream as i32, 1, stream));
             ok(hipStreamSynchronize(stream));
             assert_eq!(download::<i32>(block, 1), [stream as i32]);

@@ -40,6 +40,7 @@ macro_rules! hip_functions {
     )*};
 }
 
+mod context;
 mod device;
 mod error;
 mod event;
@@ -49,6 +50,7 @@ mod module;
 mod program;
 mod stream;
 
+pub use context::*;
 pub use device::*;
 pub use error::*;
 pub use event::*;

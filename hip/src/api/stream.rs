@@ -1,7 +1,6 @@
 //! Streams.
 
 use std::ffi::{c_int, c_uint, c_void};
-use std::sync::Arc;
 
 use super::{give, not_null};
 use crate::codes::hipSuccess;
@@ -33,9 +32,9 @@ unsafe fn create(
     };
     // Out of range is cut off, as HIP has it; a greater priority is a smaller number.
     let priority = priority.clamp(GREATEST_PRIORITY, LEAST_PRIORITY);
-    let new = Stream::new(runtime.current().ordinal, kind, flags, priority);
+    let new = runtime.current().new_stream(kind, flags, priority);
     // SAFETY: the caller's contract.
-    unsafe { give("stream", stream, runtime.handles.insert(Arc::new(new))) }
+    unsafe { give("stream", stream, runtime.handles.insert(new)) }
 }
 
 hip_functions! {

@@ -24,8 +24,8 @@ pub(crate) struct Device {
     /// Held for writing by work of the default stream, for reading by work of blocking streams.
     pub(crate) order: RwLock<()>,
     pub(crate) default_stream: Arc<Stream>,
-    /// Default streams of single threads.
-    pub(crate) thread_streams: Mutex<Vec<Weak<Stream>>>,
+    /// Every other stream, for as long as somebody holds it.
+    streams: Mutex<Vec<Weak<Stream>>>,
     /// Handle of the pool that the device has from the start.
     pub(crate) default_pool: usize,
     /// Handle of the pool that `hipMallocAsync` takes from.
@@ -50,7 +50,7 @@ impl Device {
             machine: Arc::new(Machine::new(gfx, MachineOptions::default())?),
             order: RwLock::default(),
             default_stream: Arc::new(Stream::new(ordinal, Kind::Default, 0, 0)),
-            thread_streams: Mutex::default(),
+            streams: Mutex::default(),
             default_pool: pool as usize,
             pool: AtomicU64::new(pool as u64),
             flags: AtomicU64::new(0),
@@ -61,6 +61,28 @@ impl Device {
             records: Mutex::default(),
             last_fault: Mutex::default(),
         })
+    }
+
+    /// Makes a stream.
+    pub(crate) fn new_stream(&self, kind: Kind, flags: u32, priority: i32) -> Arc<Stream> {
+        let stream = Arc::new(Stream::new(self.ordinal, kind, flags, priority));
+        let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        streams.retain(|stream| stream.strong_count() > 0);
+        streams.push(Arc::downgrade(&stream));
+        stream
+    }
+
+    /// Every stream, the default one last.
+    pub(crate) fn streams(&self) -> Vec<Arc<Stream>> {
+        let streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        streams.iter().filter_map(Weak::upgrade).chain([self.default_stream.clone()]).collect()
+    }
+
+    /// Waits until nothing runs, and leaves faults for whoever asks for them.
+    pub(crate) fn wait_idle(&self) {
+        for stream in self.streams() {
+            stream.wait_idle();
+        }
     }
 
     /// The HIP error for what the machine's memory said.

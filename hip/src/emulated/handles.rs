@@ -91,12 +91,6 @@ impl Handles {
         objects.retain(|_, object| !condemned(object));
     }
 
-    /// Every object of one type.
-    pub(crate) fn all<T: Handled>(&self) -> Vec<Arc<T>> {
-        let objects = self.objects.read().unwrap_or_else(PoisonError::into_inner);
-        objects.values().filter_map(T::from_object).cloned().collect()
-    }
-
     /// How many handles are open, for leak checks.
     pub(crate) fn len(&self) -> usize {
         self.objects.read().unwrap_or_else(PoisonError::into_inner).len()

@@ -168,7 +168,7 @@ impl Runtime {
         })?;
         let device = &self.devices[block.device];
         // What is still running may use it.
-        drop(device.order.write().unwrap_or_else(PoisonError::into_inner));
+        device.wait_idle();
         device.machine.free(block.base).map_err(|error| device.memory_error(error))
     }
 

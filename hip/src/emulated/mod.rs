@@ -6,7 +6,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::ffi::c_void;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use amdgpu_emulator::{Gfx, MemoryError};
 
@@ -85,13 +85,7 @@ impl Runtime {
             2 => {
                 let device = self.current();
                 let stream = PER_THREAD.try_with(|streams| {
-                    let new = || {
-                        let stream = Arc::new(Stream::new(device.ordinal, Kind::Blocking, 0, 0));
-                        let mut all = device.thread_streams.lock().unwrap_or_else(PoisonError::into_inner);
-                        all.retain(|stream| stream.strong_count() > 0);
-                        all.push(Arc::downgrade(&stream));
-                        stream
-                    };
+                    let new = || device.new_stream(Kind::Blocking, 0, 0);
                     streams.borrow_mut().entry(device.ordinal).or_insert_with(new).clone()
                 });
                 // A thread that is ending has no stream of its own any more.
@@ -101,29 +95,19 @@ impl Runtime {
         }
     }
 
-    /// Every stream of a device, its default streams included.
-    pub(crate) fn streams(&self, device: &Device) -> Vec<Arc<Stream>> {
-        let mut streams = self.handles.all::<Stream>();
-        streams.retain(|stream| stream.device == device.ordinal);
-        let of_threads = device.thread_streams.lock().unwrap_or_else(PoisonError::into_inner);
-        streams.extend(of_threads.iter().filter_map(std::sync::Weak::upgrade));
-        streams.push(device.default_stream.clone());
-        streams
-    }
-
     /// Waits for a stream, and for those that it keeps order with; the first fault found is the error.
     pub(crate) fn wait(&self, stream: &Stream) -> Result<(), Error> {
         if stream.kind != Kind::Default {
             return stream.wait();
         }
         let ordered =
-            self.streams(&self.devices[stream.device]).into_iter().filter(|s| s.kind != Kind::NonBlocking);
+            self.devices[stream.device].streams().into_iter().filter(|s| s.kind != Kind::NonBlocking);
         ordered.map(|stream| stream.wait()).fold(Ok(()), Result::and)
     }
 
     /// Waits for all work of a device; the first fault found is the error, and none is kept.
     pub(crate) fn synchronize(&self, device: &Device) -> Result<(), Error> {
-        self.streams(device).iter().map(|stream| stream.wait()).fold(Ok(()), Result::and)
+        device.streams().iter().map(|stream| stream.wait()).fold(Ok(()), Result::and)
     }
 
     /// Forgets everything that a device holds: memory, streams, events, modules, pending faults.

@@ -81,6 +81,11 @@ impl Stream {
         }
     }
 
+    /// Waits for the stream, and leaves a fault for whoever asks for it.
+    pub(crate) fn wait_idle(&self) {
+        drop(self.pending());
+    }
+
     /// The fault that the next waiting call will return.
     pub(crate) fn query(&self) -> Result<(), Error> {
         match self.pending().clone() {

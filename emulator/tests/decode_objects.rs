@@ -92,7 +92,9 @@ fn listed_code_objects_disassemble_as_in_llvm() {
     for path in std::env::split_paths(&list) {
         if path.is_dir() {
             let folder = std::fs::read_dir(&path).expect("a readable folder");
-            files.extend(folder.map(|entry| entry.expect("a folder entry").path()));
+            files.extend(
+                folder.map(|entry| entry.expect("a folder entry").path()).filter(|path| path.is_file()),
+            );
         } else {
             files.push(path);
         }

@@ -307,7 +307,7 @@ impl Text<'_> {
             let compares = inst.name.starts_with("v_cmp");
             if inst.name.starts_with("v_permlane") {
                 bits.truncate(2);
-            } else if !(compares && mods.dpp.is_some()) {
+            } else if !(compares && (mods.dpp.is_some() || inst.dst_count == 0)) {
                 bits.push(if compares { 0 } else { op_sel >> 3 & 1 });
             }
             if bits.contains(&1) {

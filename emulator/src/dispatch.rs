@@ -608,7 +608,7 @@ impl Random {
     }
 
     fn below(&mut self, bound: u64) -> u64 {
-        (self.next() >> 32) * bound >> 32
+        ((self.next() >> 32) * bound) >> 32
     }
 }
 

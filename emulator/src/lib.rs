@@ -10,6 +10,7 @@ pub mod decode;
 #[cfg(feature = "exec")]
 mod dispatch;
 #[cfg(feature = "exec")]
+#[allow(clippy::needless_range_loop, reason = "a loop over lanes indexes several rows alike")]
 mod exec;
 #[cfg(feature = "exec")]
 pub mod fault;

@@ -506,9 +506,7 @@ impl Env<'_> {
         addresses: &Addresses,
         size: u32,
     ) -> Option<Flow> {
-        if self.check.is_none() {
-            return None;
-        }
+        self.check.as_ref()?;
         let base = self.lds.as_ptr().expose_provenance() as u64;
         let mut check = self.check.take()?;
         let found =
@@ -528,9 +526,7 @@ impl Env<'_> {
         addresses: &Addresses,
         size: u32,
     ) -> Option<Flow> {
-        if self.check.is_none() {
-            return None;
-        }
+        self.check.as_ref()?;
         let mut check = self.check.take()?;
         let found = check.global_access(self, wave, op, access, lanes, addresses, size);
         self.check = Some(check);

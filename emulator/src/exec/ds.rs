@@ -16,18 +16,18 @@ pub(crate) fn lookup(gfx: Gfx, inst: &Inst) -> Option<Op> {
         return None;
     }
     let name = inst.name.strip_prefix("ds_")?;
-    if let Some(shape) = name.strip_prefix("read_").or_else(|| name.strip_prefix("load_")) {
-        if let Some(mut op) = lookup_load(inst, shape) {
-            op.dst[0] = Dst::of(inst.dsts().first()?);
-            operands(inst, &mut op);
-            return Some(op);
-        }
+    if let Some(shape) = name.strip_prefix("read_").or_else(|| name.strip_prefix("load_"))
+        && let Some(mut op) = lookup_load(inst, shape)
+    {
+        op.dst[0] = Dst::of(inst.dsts().first()?);
+        operands(inst, &mut op);
+        return Some(op);
     }
-    if let Some(shape) = name.strip_prefix("write_").or_else(|| name.strip_prefix("store_")) {
-        if let Some(mut op) = lookup_store(inst, shape) {
-            operands(inst, &mut op);
-            return Some(op);
-        }
+    if let Some(shape) = name.strip_prefix("write_").or_else(|| name.strip_prefix("store_"))
+        && let Some(mut op) = lookup_store(inst, shape)
+    {
+        operands(inst, &mut op);
+        return Some(op);
     }
     if let Some(op) = lookup_pair(inst, name).or_else(|| lookup_crossbar(inst, name)) {
         return Some(op);

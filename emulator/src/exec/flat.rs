@@ -29,13 +29,26 @@ pub(crate) fn lookup(_gfx: Gfx, inst: &Inst) -> Option<Op> {
         return lookup_atomic(inst, name);
     }
     if let Some(shape) = operation.strip_prefix("load_") {
-        let mut op = lookup_load(inst, shape.strip_prefix("addtid_").unwrap_or(shape))?;
+        let shape = shape.strip_prefix("addtid_").or_else(|| shape.strip_suffix("_addtid")).unwrap_or(shape);
+        if inst.mods.lds || shape.starts_with("lds_") {
+            let fetch = lanes::Fetch::parse(shape.strip_prefix("lds_").unwrap_or(shape))?;
+            let mut op = match inst.format {
+                Format::Flat => Op::new::<LdsLoad<FLAT>>(Unit::Vmem, inst),
+                Format::Scratch => Op::new::<LdsLoad<SCRATCH>>(Unit::Vmem, inst),
+                _ => Op::new::<LdsLoad<GLOBAL>>(Unit::Vmem, inst),
+            };
+            addresses_from(inst, inst.srcs(), None, &mut op)?;
+            op.imm |= fetch.pack();
+            return Some(op);
+        }
+        let mut op = lookup_load(inst, shape)?;
         op.dst[0] = Dst::of(inst.dsts().first()?);
         addresses_from(inst, inst.srcs(), None, &mut op)?;
         return Some(op);
     }
     if let Some(shape) = operation.strip_prefix("store_") {
-        let mut op = lookup_store(inst, shape.strip_prefix("addtid_").unwrap_or(shape))?;
+        let shape = shape.strip_prefix("addtid_").or_else(|| shape.strip_suffix("_addtid")).unwrap_or(shape);
+        let mut op = lookup_store(inst, shape)?;
         addresses_from(inst, inst.srcs(), Some(1), &mut op)?;
         return Some(op);
     }
@@ -277,6 +290,27 @@ impl<L: Load<N>, const N: usize, const MODE: u8> Exec for LoadFrom<L, N, MODE> {
             };
             // SAFETY: `resolve` checked the lanes of `mask`.
             unsafe { lanes::load::<L, N>(w, register, half, mask, &addresses) };
+        }
+        Flow::Next
+    }
+}
+
+struct LdsLoad<const MODE: u8>;
+
+impl<const MODE: u8> Exec for LdsLoad<MODE> {
+    fn exec(w: &mut Wave, env: &mut Env<'_>, op: &Op) -> Flow {
+        let fetch = lanes::Fetch::unpack(op.imm);
+        for half in 0..w.halves() {
+            let lanes = (half, w.exec(half));
+            let addresses = match resolve::<MODE>(w, env, op, Access::Read, lanes, fetch.bytes) {
+                Ok(addresses) => addresses,
+                Err(flow) => return flow,
+            };
+            // SAFETY: `resolve` checked the lanes.
+            if let Some(flow) = unsafe { lanes::load_to_lds(w, env, lanes, &addresses, fetch, op.imm as u32) }
+            {
+                return flow;
+            }
         }
         Flow::Next
     }

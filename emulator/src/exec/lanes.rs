@@ -196,6 +196,73 @@ pub(super) unsafe fn store<S: Store<N>, const N: usize>(
     }
 }
 
+/// What a load to LDS fetches: bytes, and whether they are sign-extended to the dword that LDS gets.
+#[derive(Clone, Copy)]
+pub(super) struct Fetch {
+    pub bytes: u32,
+    pub signed: bool,
+}
+
+impl Fetch {
+    /// The shape that a mnemonic's end names; wider ones than a dword do not exist.
+    pub fn parse(shape: &str) -> Option<Fetch> {
+        let (bytes, signed) = match shape {
+            "ubyte" | "u8" => (1, false),
+            "sbyte" | "i8" => (1, true),
+            "ushort" | "u16" => (2, false),
+            "sshort" | "i16" => (2, true),
+            "dword" | "b32" => (4, false),
+            _ => return None,
+        };
+        Some(Fetch { bytes, signed })
+    }
+
+    /// For an instruction's constant.
+    pub fn pack(self) -> u64 {
+        u64::from(self.bytes) << 40 | u64::from(self.signed) << 43
+    }
+
+    pub fn unpack(imm: u64) -> Fetch {
+        Fetch { bytes: (imm >> 40) as u32 & 7, signed: imm >> 43 & 1 != 0 }
+    }
+}
+
+/// Loads a dword per lane of `mask` to LDS, at M0 + `offset` + four times the lane's number.
+///
+/// # Safety
+/// As many bytes as are fetched can be read at the address of every lane of `mask`.
+pub(super) unsafe fn load_to_lds(
+    w: &Wave,
+    env: &mut Env<'_>,
+    (half, mask): (usize, u32),
+    addresses: &Addresses,
+    fetch: Fetch,
+    offset: u32,
+) -> Option<Flow> {
+    for lane in lanes_of(mask) {
+        let mut bytes = [0; 4];
+        // SAFETY: by the caller's promise; `fetch.bytes` is at most 4.
+        unsafe {
+            pointer(addresses[lane]).copy_to_nonoverlapping(bytes.as_mut_ptr(), fetch.bytes as usize);
+        }
+        let value = u32::from_le_bytes(bytes);
+        let value = match (fetch.signed, fetch.bytes) {
+            (true, 1) => value as i8 as u32,
+            (true, 2) => value as i16 as u32,
+            _ => value,
+        };
+        let number = (half * LANES + lane) as u32;
+        let at = (w.m0() & 0xffff).wrapping_add(offset).wrapping_add(number * 4);
+        let limit = env.lds.len() as u32;
+        let Some(cell) = env.lds.get_mut(at as usize..(at as usize).saturating_add(4)) else {
+            let (access, offset) = (Access::Write, u64::from(at));
+            return Some(env.raise(Fault::LdsOutOfBounds { access, offset, size: 4, limit }, Some(number)));
+        };
+        cell.copy_from_slice(&value.to_le_bytes());
+    }
+    None
+}
+
 /// The operands of an atomic: first data register, first destination register if the old value is wanted.
 #[derive(Clone, Copy)]
 pub(super) struct AtomicOperands {
@@ -247,7 +314,7 @@ pub(super) fn check_alignment(
     addresses: &Addresses,
     size: u32,
 ) -> Option<Flow> {
-    let lane = lanes_of(mask).find(|&lane| addresses[lane] % u64::from(size) != 0)?;
+    let lane = lanes_of(mask).find(|&lane| !addresses[lane].is_multiple_of(u64::from(size)))?;
     let (access, address, alignment) = (Access::Atomic, addresses[lane], size);
     let fault = Fault::Misaligned { access, space, address, size, alignment };
     Some(env.raise(fault, Some((half * LANES + lane) as u32)))

@@ -16,7 +16,7 @@ const OFFEN: u64 = 1 << 33;
 
 /// The buffer instruction `inst`, prepared.
 pub(crate) fn lookup(gfx: Gfx, inst: &Inst) -> Option<Op> {
-    if inst.mods.lds || inst.mods.tfe {
+    if inst.mods.tfe {
         return None;
     }
     let operation = inst.name.strip_prefix("buffer_")?;
@@ -34,6 +34,12 @@ pub(crate) fn lookup(gfx: Gfx, inst: &Inst) -> Option<Op> {
         return Some(op);
     }
     if let Some(shape) = operation.strip_prefix("load_") {
+        if inst.mods.lds {
+            let mut op = Op::new::<LdsLoad>(Unit::Vmem, inst);
+            address(gfx, inst, inst.srcs(), &mut op)?;
+            op.imm |= lanes::Fetch::parse(shape)?.pack();
+            return Some(op);
+        }
         let mut op = lookup_load(inst, shape)?;
         op.dst[0] = Dst::of(inst.dsts().first()?);
         address(gfx, inst, inst.srcs(), &mut op)?;
@@ -232,6 +238,27 @@ impl<L: Load<N>, const N: usize> Exec for LoadFrom<L, N> {
                     let cell = &mut w.vgpr_mut(register + dword as u16, half).0[lane];
                     *cell &= L::KEEP;
                 }
+            }
+        }
+        Flow::Next
+    }
+}
+
+struct LdsLoad;
+impl Exec for LdsLoad {
+    fn exec(w: &mut Wave, env: &mut Env<'_>, op: &Op) -> Flow {
+        let fetch = lanes::Fetch::unpack(op.imm);
+        for half in 0..w.halves() {
+            let lanes = (half, w.exec(half));
+            let (addresses, inside) = match resolve(w, env, op, Access::Read, lanes, fetch.bytes) {
+                Ok(resolved) => resolved,
+                Err(flow) => return flow,
+            };
+            let lanes = (half, inside);
+            // SAFETY: `resolve` checked the lanes of `inside`.
+            if let Some(flow) = unsafe { lanes::load_to_lds(w, env, lanes, &addresses, fetch, op.imm as u32) }
+            {
+                return flow;
             }
         }
         Flow::Next

@@ -301,7 +301,7 @@ fn wqm(bits: u64) -> u64 {
 
 /// Every bit twice.
 fn replicate(bits: u32) -> u64 {
-    (0..32).map(|bit| u64::from(bits >> bit & 1) * 3 << (bit * 2)).sum()
+    (0..32).map(|bit| (u64::from(bits >> bit & 1) * 3) << (bit * 2)).sum()
 }
 
 /// Instructions that read or write more than their operands.

@@ -6,8 +6,8 @@
 use amdgpu_emulator::{CodeObject, Generation, Gfx, decode};
 use serde_json::{Value, json};
 
-/// A kernel to build. Scalar registers on entry: s[0:1] arguments, then the workgroup ids x, y, z from s2 on (gfx12:
-/// in ttmp9 and ttmp7). The work-item id is in v0 (and v1, v2 on gfx10).
+/// A kernel to build. Scalar registers on entry: s[0:1] arguments, then the workgroup ids x, y, z from s2 on
+/// (gfx12: in ttmp9 and ttmp7). The work-item id is in v0 (and v1, v2 on gfx10).
 pub struct Kernel<'a> {
     pub name: &'a str,
     pub gfx: Gfx,
@@ -17,11 +17,22 @@ pub struct Kernel<'a> {
     pub lds: u32,
     pub scratch: u32,
     pub max_workgroup_size: u32,
+    /// Scalar registers before the workgroup ids.
+    pub user_sgprs: u32,
 }
 
 impl<'a> Kernel<'a> {
     pub fn new(gfx: Gfx, program: &'a str) -> Kernel<'a> {
-        Kernel { name: "test", gfx, program, args: &[], lds: 0, scratch: 0, max_workgroup_size: 1024 }
+        Kernel {
+            name: "test",
+            gfx,
+            program,
+            args: &[],
+            lds: 0,
+            scratch: 0,
+            max_workgroup_size: 1024,
+            user_sgprs: 2,
+        }
     }
 
     /// The linked code object's bytes.
@@ -156,8 +167,8 @@ impl<'a> Kernel<'a> {
         put(16, &entry.to_le_bytes());
         // Denormals kept in every format, DX10_CLAMP, IEEE.
         put(48, &(0xf0u32 << 12 | 1 << 21 | 1 << 23).to_le_bytes());
-        // Two user SGPRs, workgroup ids, three work-item ids.
-        put(52, &(2u32 << 1 | 7 << 7 | 2 << 11).to_le_bytes());
+        // User SGPRs, workgroup ids, three work-item ids.
+        put(52, &(self.user_sgprs << 1 | 7 << 7 | 2 << 11).to_le_bytes());
         let wave32 = u16::from(self.gfx.wave_size() == 32) << 10;
         put(56, &(1u16 << 3 | wave32).to_le_bytes());
         bytes

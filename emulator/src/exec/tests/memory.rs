@@ -295,3 +295,24 @@ fn buffers_clip_at_their_records() {
     assert_eq!(read::<4>(&memory, address + 60), [0xee; 4]);
     assert_eq!(read::<4>(&memory, address + 64), [64, 65, 66, 67]);
 }
+
+#[test]
+fn loads_to_lds_put_each_lane_behind_m0() {
+    let (memory, address) = bytes();
+    // asm Gfx942
+    let program = "
+        s_mov_b32 m0, 0x100 ; befc00ff 00000100
+        global_load_lds_dword v0, s[0:1] offset:8 ; dca88008 00000000
+        s_mov_b32 m0, 0x200 ; befc00ff 00000200
+        global_load_lds_sbyte v0, s[0:1] offset:4 ; dc9c8004 00000000
+    ";
+    let out = run_with(Gfx942, &memory, program, |wave, _| {
+        set_address(wave, 0, address);
+        set_lanes(wave, 0, |lane| 3 * lane as u32);
+    });
+    assert_eq!(out.fault, None);
+    let word = |at: usize| u32::from_le_bytes(out.lds[at..at + 4].try_into().unwrap());
+    // Lane 50's address is 158; its dword is at M0 + 8 + 4 * 50.
+    assert_eq!(word(0x100 + 8 + 200), 0xa1a0_9f9e);
+    assert_eq!(word(0x200 + 4 + 200), 0xffff_ff9a);
+}

@@ -2,6 +2,7 @@
 //! must leave behind is written down from the instruction's definition.
 
 mod control;
+mod coverage;
 mod ds;
 mod memory;
 mod salu;
@@ -30,11 +31,6 @@ impl Outcome {
 
     fn v(&self, register: u16, lane: usize) -> u32 {
         self.wave.lane(register, lane)
-    }
-
-    /// Every lane of a vector register.
-    fn lanes(&self, register: u16) -> Vec<u32> {
-        (0..self.wave.size() as usize).map(|lane| self.wave.lane(register, lane)).collect()
     }
 
     #[track_caller]
@@ -82,7 +78,7 @@ fn run_with(
     let bytes = assemble(gfx, program);
     let base = memory.alloc(bytes.len() as u64, None).expect("memory");
     memory.write(base, &bytes).expect("allocated");
-    let code = Code::prepare(gfx, &bytes, &[0..bytes.len() as u64], &[0]);
+    let code = Code::prepare(gfx, &bytes, std::slice::from_ref(&(0..bytes.len() as u64)), &[0]);
     let mut env = Env::new(&code, base, memory, 1024, None);
     env.begin_workgroup(1);
     let mut wave = Wave::new(gfx.wave_size());

@@ -270,14 +270,26 @@ fn scalar_floats_follow_ieee_and_mode() {
     assert_eq!(binary(Gfx1201, "s_min_num_f32 s2, s0, s1 ; a1020100", nan, two, false).0, two);
     assert_eq!(binary(Gfx1201, "s_max_num_f32 s2, s0, s1 ; a1820100", 0x8000_0000, 0, false).0, 0);
     assert_eq!(binary(Gfx1201, "s_minimum_f32 s2, s0, s1 ; a7820100", nan, two, false).0, nan);
-    assert_eq!(binary(Gfx1201, "s_cvt_i32_f32 s2, s0 ; be826600", 3e9f32.to_bits(), 0, false).0, i32::MAX as u32);
+    assert_eq!(
+        binary(Gfx1201, "s_cvt_i32_f32 s2, s0 ; be826600", 3e9f32.to_bits(), 0, false).0,
+        i32::MAX as u32
+    );
     assert_eq!(binary(Gfx1201, "s_cvt_u32_f32 s2, s0 ; be826700", (-1f32).to_bits(), 0, false).0, 0);
-    assert_eq!(binary(Gfx1201, "s_cvt_f32_u32 s2, s0 ; be826500", u32::MAX, 0, false).0, 4294967296f32.to_bits());
+    assert_eq!(
+        binary(Gfx1201, "s_cvt_f32_u32 s2, s0 ; be826500", u32::MAX, 0, false).0,
+        4294967296f32.to_bits()
+    );
     assert_eq!(binary(Gfx1201, "s_cvt_hi_f32_f16 s2, s0 ; be826a00", 0x3c00_0000, 0, false).0, one);
     // 1 + 2^-11 + 2^-12 towards zero is 1.
-    assert_eq!(binary(Gfx1201, "s_cvt_pk_rtz_f16_f32 s2, s0, s1 ; a4020100", 0x3f80_1800, two, false).0, 0x4000_3c00);
+    assert_eq!(
+        binary(Gfx1201, "s_cvt_pk_rtz_f16_f32 s2, s0, s1 ; a4020100", 0x3f80_1800, two, false).0,
+        0x4000_3c00
+    );
     assert_eq!(binary(Gfx1201, "s_rndne_f32 s2, s0 ; be826300", 2.5f32.to_bits(), 0, false).0, two);
-    assert_eq!(binary(Gfx1201, "s_floor_f32 s2, s0 ; be826100", (-0.5f32).to_bits(), 0, false).0, (-1f32).to_bits());
+    assert_eq!(
+        binary(Gfx1201, "s_floor_f32 s2, s0 ; be826100", (-0.5f32).to_bits(), 0, false).0,
+        (-1f32).to_bits()
+    );
     assert_eq!(binary(Gfx1201, "s_add_f16 s2, s0, s1 ; a4820100", 0xdead_3c00, 0x4000, false).0, 0x4200);
     assert_eq!(binary(Gfx1201, "s_fmac_f32 s2, s0, s1 ; a3820100", two, two, false).0, 4f32.to_bits());
     assert!(binary(Gfx1201, "s_cmp_lt_f32 s0, s1 ; bf410100", one, two, false).1);

@@ -1,0 +1,80 @@
+//! Which instructions have a handler: all of compute, save for what is listed here.
+
+use std::collections::BTreeSet;
+use std::io::Read as _;
+
+use super::*;
+use crate::inst::Format;
+
+/// Instructions that LLVM never emits for a kernel, or that need hardware which is not modelled: global data share
+/// and its semaphores, typed buffers, GFX12's named barriers, trap returns, fork and join, geometry.
+const LEFT_OUT: &[&str] = &[
+    "_gws_",
+    "_gs_reg",
+    "_ordered_",
+    "ds_bvh_stack",
+    "ds_condxchg32",
+    "_fcmpswap",
+    "ds_cmpst_f",
+    "ds_cmpst_rtn_f",
+    "ds_cmpstore_f",
+    "ds_cmpstore_rtn_f",
+    "_format_",
+    "_block",
+    "_tr_b",
+    "buffer_store_lds",
+    "s_barrier_",
+    "s_get_barrier_state",
+    "s_rfe_",
+    "v_screen_partition",
+    "v_interp_",
+];
+
+/// More of them: scalar atomics and stores, and the scalar unit's loop and fork helpers.
+const LEFT_OUT_SCALAR: &[&str] = &[
+    "s_atomic_",
+    "s_buffer_atomic_",
+    "s_buffer_store_",
+    "s_scratch_store_",
+    "s_cbranch_join",
+    "s_cbranch_g_fork",
+    "s_cbranch_i_fork",
+    "s_setvskip",
+    "s_subvector_loop",
+];
+
+/// The names of `gfx`'s compute instructions in the recorded encodings that have no handler and should.
+fn missing(gfx: Gfx) -> BTreeSet<String> {
+    let path = format!("{}/tests/data/decode/{gfx}.tsv.gz", env!("CARGO_MANIFEST_DIR"));
+    let file = std::fs::File::open(&path).expect(&path);
+    let mut lines = String::new();
+    flate2::read::GzDecoder::new(file).read_to_string(&mut lines).expect("recorded encodings");
+    let graphics =
+        [Format::Mimg, Format::Exp, Format::Vintrp, Format::Vinterp, Format::LdsDirect, Format::Mtbuf];
+    let mut names = BTreeSet::new();
+    let mut count = 0;
+    for line in lines.lines() {
+        let hex = line.split('\t').next().unwrap_or_default();
+        let bytes: Vec<u8> = (0..hex.len() / 2)
+            .filter_map(|n| u8::from_str_radix(hex.get(n * 2..n * 2 + 2)?, 16).ok())
+            .collect();
+        let Ok(inst) = crate::decode::decode(gfx, &bytes) else { continue };
+        count += 1;
+        let left_out = graphics.contains(&inst.format)
+            || inst.mods.gds
+            || inst.mods.tfe
+            || LEFT_OUT.iter().chain(LEFT_OUT_SCALAR).any(|part| inst.name.contains(part));
+        if !left_out && !super::super::code::is_supported(gfx, &inst) {
+            names.insert(format!("{:?} {}{}", inst.format, inst.name, inst.suffix));
+        }
+    }
+    assert!(count > 1000, "{gfx}: {count} encodings");
+    names
+}
+
+#[test]
+fn every_compute_instruction_has_a_handler() {
+    for gfx in Gfx::ALL {
+        assert_eq!(missing(gfx), BTreeSet::new(), "{gfx}");
+    }
+}

@@ -22,7 +22,8 @@ use std::ops::Deref;
 /// return the one printed register is both: it is the destination, and the data is read from it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Inst {
-    /// LLVM's mnemonic for the target without the encoding suffix: `v_add_nc_u32`, `global_load_b128`.
+    /// LLVM's mnemonic for the target without the encoding suffix: `v_add_nc_u32`, `global_load_b128`. The halves of
+    /// VOPD are named like the instructions that they are (`v_mov_b32`, printed `v_dual_mov_b32`).
     pub name: &'static str,
     /// What LLVM appends to the name for the encoding: `""`, `"_e32"`, `"_e64"`, `"_dpp"`, `"_sdwa"`, `"_e64_dpp"`.
     pub suffix: &'static str,

@@ -13,10 +13,12 @@ mod number;
 use std::env;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use candle_amdgpu::{Device, DeviceBuffer, LaunchConfig, Layout, Stream, bf16, f16};
+use candle_amdgpu::reference::affine::affine;
+use candle_amdgpu::{Device, DeviceBuffer, Layout, Stream, bf16, f16};
 use checkpoint::{Checkpoint, Tensor};
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -25,6 +27,8 @@ use number::Number;
 /// Neither factor nor summand is a number of f16 or bf16, so that every result is rounded.
 const MUL: f64 = 0.7071;
 const ADD: f64 = -0.0123;
+
+const DTYPES: usize = 3;
 
 #[derive(Parser)]
 struct Cli {
@@ -35,14 +39,13 @@ struct Cli {
     gfx: Option<String>,
 }
 
-/// One line of the table.
-#[derive(Default)]
+/// One line of the table: a dtype on a device.
 struct Row {
-    tensors: usize,
-    elements: usize,
+    stream: Stream,
     ulp: u64,
     /// The first element that differs, in words.
     difference: Option<String>,
+    /// Emulated devices count; `None` for a real one.
     wave_instructions: Option<u64>,
     time: Duration,
 }
@@ -67,96 +70,126 @@ fn run(cli: &Cli) -> Result<bool> {
         None => {}
     }
     let devices = Device::all()?;
-    println!("{}", cli.model.display());
-    println!("{} tensors, {} elements", checkpoint.tensors().len(), checkpoint.elements());
+    println!("{}: {} elements", cli.model.display(), checkpoint.elements());
     if let Some(skipped) = checkpoint.skipped() {
         println!("skipped, being no floating-point tensors: {skipped}");
     }
-    println!("affine: x · {MUL} + ({ADD}), on {}\n", candle_amdgpu::backend());
-
-    let bar = ProgressBar::new((checkpoint.elements() * devices.len() * 3) as u64);
-    bar.set_style(ProgressStyle::with_template(
-        "{msg:16} {wide_bar} {human_pos}/{human_len} elements, {eta} left",
-    )?);
+    println!("affine, x · {MUL} + ({ADD}), on {}\n", candle_amdgpu::backend());
     println!(
-        "{:<8} {:<5} {:>7} {:>11} {:>8} {:>18} {:>8}",
-        "target", "dtype", "tensors", "elements", "max ulp", "wave instructions", "seconds"
+        "{:<5} {:<8} {:>7} {:>11} {:>7} {:>17} {:>8}",
+        "dtype", "target", "tensors", "elements", "max ulp", "wave instructions", "seconds"
     );
-    let mut differences = Vec::new();
-    for device in &devices {
-        differences.extend(sweep::<f32>(&checkpoint, device, &bar)?);
-        differences.extend(sweep::<f16>(&checkpoint, device, &bar)?);
-        differences.extend(sweep::<bf16>(&checkpoint, device, &bar)?);
-    }
+
+    let runs = devices.len() * DTYPES;
+    // On a terminal only; nothing is drawn into a pipe.
+    let bar = ProgressBar::new((checkpoint.elements() * runs) as u64);
+    let template = "{msg:5} {wide_bar} {human_pos} of {human_len} elements, {eta} left";
+    bar.set_style(ProgressStyle::with_template(template)?);
+    let mut differences = sweep::<f32>(&checkpoint, &devices, &bar)?;
+    differences.extend(sweep::<f16>(&checkpoint, &devices, &bar)?);
+    differences.extend(sweep::<bf16>(&checkpoint, &devices, &bar)?);
     bar.finish_and_clear();
 
-    let runs = devices.len() * 3;
     println!();
     if differences.is_empty() {
-        println!("all {} results equal the host model", checkpoint.elements() * runs);
+        println!("all agree: {} results equal the host model's", checkpoint.elements() * runs);
         return Ok(true);
     }
     for difference in &differences {
         println!("{difference}");
     }
-    println!("{} of {runs} runs DIFFER from the host model", differences.len());
+    println!("{} of {runs} runs DISAGREE with the host model", differences.len());
     Ok(false)
 }
 
-/// All tensors in one dtype on one device: prints its line, and returns what differed.
-fn sweep<T: Number>(checkpoint: &Checkpoint, device: &Device, bar: &ProgressBar) -> Result<Option<String>> {
-    let place = format!("{} {}", device.arch(), T::NAME);
-    bar.set_message(place.clone());
-    let stream = device.stream()?;
-    let counted = || amdhip64::counters(device.ordinal()).ok().map(|counters| counters.wave_instructions);
-    let before = counted();
-    let mut row = Row::default();
-    for tensor in checkpoint.tensors() {
-        let elements = run_tensor::<T>(&tensor, &stream, &mut row)
-            .with_context(|| format!("{place}: tensor {}", tensor.name))?;
-        bar.inc(elements as u64);
-    }
-    row.wave_instructions = before.zip(counted()).map(|(before, after)| after - before);
-    let instructions = row.wave_instructions.map_or_else(|| "-".to_owned(), |n| n.to_string());
-    bar.suspend(|| {
-        println!(
-            "{:<8} {:<5} {:>7} {:>11} {:>8} {instructions:>18} {:>8.2}",
-            device.arch(),
-            T::NAME,
-            row.tensors,
-            row.elements,
-            row.ulp,
-            row.time.as_secs_f64()
-        );
-    });
-    Ok(row.difference.map(|difference| format!("{place}: {difference}")))
-}
-
-fn run_tensor<T: Number>(tensor: &Tensor, stream: &Stream, row: &mut Row) -> Result<usize> {
+/// All tensors in one dtype on each device: prints their lines, and returns what differed.
+fn sweep<T: Number>(checkpoint: &Checkpoint, devices: &[Device], bar: &ProgressBar) -> Result<Vec<String>> {
+    bar.set_message(T::DTYPE.name());
+    let mut rows = devices.iter().map(Row::new).collect::<Result<Vec<_>>>()?;
     let (mul, add) = (T::from_f64(MUL), T::from_f64(ADD));
-    let input = tensor.convert(T::from_f64);
-    let x = DeviceBuffer::from_slice(stream, &input)?;
-    let mut y = DeviceBuffer::alloc(stream, input.len())?;
-    let layout = Layout::contiguous(tensor.shape)?;
-    stream.synchronize()?;
-    let start = Instant::now();
-    T::affine(stream, LaunchConfig::auto(), &layout, &x, &mut y, mul, add)?;
-    stream.synchronize()?;
-    row.time += start.elapsed();
-
-    let output = y.to_vec()?;
-    for (i, (&x, &y)) in input.iter().zip(&output).enumerate() {
-        let expected = x.model(mul, add);
-        let ulp = y.ulp_from(expected);
-        row.ulp = row.ulp.max(ulp);
-        if ulp > 0 && row.difference.is_none() {
-            row.difference = Some(format!(
-                "{}[{i}]: {x} gave {y}, and the model {expected} ({ulp} ulp apart)",
-                tensor.name
-            ));
+    for tensor in checkpoint.tensors() {
+        let input = tensor.convert(T::from_f64);
+        let expected = in_parallel(&input, |x| T::from_value(affine(x.value(), mul.value(), add.value())));
+        for row in &mut rows {
+            row.run(&tensor, &input, &expected, mul, add)
+                .with_context(|| format!("{} on {}: {}", T::DTYPE, row.target(), tensor.name))?;
+            bar.inc(input.len() as u64);
         }
     }
-    row.tensors += 1;
-    row.elements += input.len();
-    Ok(input.len())
+    bar.suspend(|| rows.iter().for_each(|row| row.print::<T>(checkpoint)));
+    let differences = rows.into_iter().filter_map(|row| {
+        let difference = row.difference.as_ref()?;
+        Some(format!("{} on {}: {difference}", T::DTYPE, row.target()))
+    });
+    Ok(differences.collect())
+}
+
+impl Row {
+    fn new(device: &Device) -> Result<Self> {
+        let wave_instructions = amdhip64::counters(device.ordinal()).ok().map(|_| 0);
+        let stream = device.stream()?;
+        Ok(Self { stream, ulp: 0, difference: None, wave_instructions, time: Duration::ZERO })
+    }
+
+    fn target(&self) -> &str {
+        self.stream.device().arch()
+    }
+
+    fn run<T: Number>(&mut self, tensor: &Tensor, input: &[T], expected: &[T], mul: T, add: T) -> Result<()> {
+        let stream = &self.stream;
+        let ordinal = stream.device().ordinal();
+        let counted = || amdhip64::counters(ordinal).ok().map(|counters| counters.wave_instructions);
+        let x = DeviceBuffer::from_slice(stream, input)?;
+        let mut y = DeviceBuffer::alloc(stream, input.len())?;
+        stream.synchronize()?;
+
+        let (before, start) = (counted(), Instant::now());
+        T::affine(stream, &Layout::contiguous(tensor.shape)?, &x, &mut y, mul, add)?;
+        stream.synchronize()?;
+        self.time += start.elapsed();
+        if let (Some(sum), Some(before), Some(after)) = (&mut self.wave_instructions, before, counted()) {
+            *sum += after - before;
+        }
+
+        for (i, (got, expected)) in y.to_vec()?.into_iter().zip(expected).enumerate() {
+            let (got, expected) = (got.value(), expected.value());
+            if got == expected || got.is_nan() && expected.is_nan() {
+                continue;
+            }
+            // A zero of the wrong sign is no ulp away, and wrong.
+            let ulp = got.ulps(expected).map_or(u64::MAX, |ulp| ulp.max(1));
+            self.ulp = self.ulp.max(ulp);
+            self.difference.get_or_insert_with(|| {
+                let x = input[i].value();
+                format!("{}[{i}]: {x} gave {got}, the host model {expected}", tensor.name)
+            });
+        }
+        Ok(())
+    }
+
+    fn print<T: Number>(&self, checkpoint: &Checkpoint) {
+        println!(
+            "{:<5} {:<8} {:>7} {:>11} {:>7} {:>17} {:>8.2}",
+            T::DTYPE.name(),
+            self.target(),
+            checkpoint.tensors().len(),
+            checkpoint.elements(),
+            self.ulp,
+            self.wave_instructions.map_or_else(|| "-".to_owned(), |n| n.to_string()),
+            self.time.as_secs_f64(),
+        );
+    }
+}
+
+/// `f` of each element, on all cores.
+fn in_parallel<T: Number>(input: &[T], f: impl Fn(T) -> T + Sync) -> Vec<T> {
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    let mut output = input.to_vec();
+    let part = input.len().div_ceil(threads).max(1);
+    thread::scope(|scope| {
+        for chunk in output.chunks_mut(part) {
+            scope.spawn(|| chunk.iter_mut().for_each(|x| *x = f(*x)));
+        }
+    });
+    output
 }

@@ -9,8 +9,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::process::Command;
 
-/// The oldest rustc (1.MINOR) that this workspace's kernels were compiled with.
-pub const OLDEST_RUSTC: u32 = 96;
+use amdgpu_build::toolchain::OLDEST_RUSTC;
 
 /// What `apt-get install` would give for a name.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -14,17 +14,18 @@ pub fn run(_full: bool) -> Result<()> {
     let workspace = shell::workspace();
     let manifest = format!(
         "[package]\nname = \"dependent\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n\
-         [dependencies]\ncandle-amdgpu = {{ path = {:?} }}\n\n[workspace]\n",
+         [dependencies]\ncandle-amdgpu = {{ path = {:?} }}\n\n[workspace]\n\n\
+         [profile.dev]\ndebug = \"line-tables-only\"\n",
         workspace
     );
     fs::create_dir(folder.path().join("src"))?;
     fs::write(folder.path().join("Cargo.toml"), manifest)?;
     fs::write(folder.path().join("src/main.rs"), example()?)?;
-    // The same versions as here, which are downloaded already.
+    // The same versions as here, which are downloaded already, and under this profile also compiled.
     fs::copy(workspace.join("Cargo.lock"), folder.path().join("Cargo.lock"))?;
 
     let mut cargo = Command::new(shell::cargo().get_program());
-    cargo.args(["run", "--quiet", "--target-dir"]).arg(shell::target_dir().join("dependent"));
+    cargo.args(["run", "--quiet", "--target-dir"]).arg(shell::target_dir());
     cargo.current_dir(folder.path()).stdin(Stdio::null()).env_clear();
     // What finds cargo, its downloads and a linker, and nothing of ours.
     let kept = ["PATH", "HOME", "CARGO_HOME", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN"];

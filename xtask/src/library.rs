@@ -27,7 +27,9 @@ pub fn run(folder: &Path) -> Result<()> {
     let mut cc = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
     cc.args(["-shared", "-Wl,--gc-sections", "-Wl,-soname,libamdhip64.so.6"]);
     cc.arg(format!("-Wl,--version-script={}", versions.display()));
-    cc.arg("-Wl,--whole-archive").arg(shell::target_dir().join("release/libamdhip64.a")).arg("-Wl,--no-whole-archive");
+    cc.arg("-Wl,--whole-archive")
+        .arg(shell::target_dir().join("release/libamdhip64.a"))
+        .arg("-Wl,--no-whole-archive");
     cc.args(["-lgcc_s", "-lpthread", "-lm", "-ldl", "-lc", "-o"]).arg(&library);
     shell::run(&mut cc)?;
 

@@ -5,14 +5,15 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 
 use crate::setup::{self, For};
-use crate::{dependent, shell};
+use crate::{dependent, library, shell};
 
 type Check = (&'static str, fn(full: bool) -> Result<()>);
 
-const CHECKS: [Check; 6] = [
+const CHECKS: [Check; 7] = [
     ("format", format),
     ("lints", lints),
     ("tests", tests),
+    ("HIP programs", library::test),
     ("documentation", documentation),
     ("dependent project", dependent::run),
     ("docs.rs build", docs_rs),
@@ -44,17 +45,21 @@ fn seconds(time: Duration) -> String {
     format!("{:.1} s", time.as_secs_f64())
 }
 
+/// The whole workspace, with what only its own tests need. The same in each step, so that nothing is built twice.
+const WORKSPACE: [&str; 3] = ["--workspace", "--features", "candle-amdgpu/rocm-rs"];
+
 fn format(_: bool) -> Result<()> {
     shell::run(shell::cargo().args(["fmt", "--all", "--check"]))
 }
 
 fn lints(_: bool) -> Result<()> {
-    shell::run(shell::cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))
+    let mut cargo = shell::cargo();
+    shell::run(cargo.arg("clippy").args(WORKSPACE).args(["--all-targets", "--", "-D", "warnings"]))
 }
 
 fn tests(full: bool) -> Result<()> {
     let mut cargo = shell::cargo();
-    cargo.args(["test", "--workspace"]);
+    cargo.arg("test").args(WORKSPACE);
     if full {
         cargo.args(["--", "--include-ignored"]);
     }
@@ -62,7 +67,8 @@ fn tests(full: bool) -> Result<()> {
 }
 
 fn documentation(_: bool) -> Result<()> {
-    shell::run(shell::cargo().args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))
+    let mut cargo = shell::cargo();
+    shell::run(cargo.arg("doc").args(WORKSPACE).arg("--no-deps").env("RUSTDOCFLAGS", "-D warnings"))
 }
 
 /// docs.rs has neither a device toolchain nor a network, and says who it is with `DOCS_RS`.

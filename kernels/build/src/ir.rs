@@ -50,10 +50,11 @@ pub fn for_cpu(ir: &str, from: &str, to: &str) -> String {
     ir.replace(&format!("\"target-cpu\"=\"{from}\""), &format!("\"target-cpu\"=\"{to}\""))
 }
 
-/// Prepares a module for amdgcn: launch bounds for each kernel, and pointer arguments that LLVM knows to be global.
+/// Prepares a module for amdgcn: launch bounds for each kernel, pointer arguments that LLVM knows to be global, and
+/// arguments that have their names, which the metadata then shows.
 ///
-/// rustc has no word for either. Without the first LLVM assumes 1,024 work items; without the second every access is
-/// a flat one, which waits for workgroup memory too.
+/// rustc has no word for the first two. Without the bounds LLVM assumes 1,024 work items; without the address space
+/// every access is a flat one, which waits for workgroup memory too.
 pub fn amdgpu(ir: &str, signatures: &[Signature]) -> String {
     let mut out = String::with_capacity(ir.len() + ir.len() / 16);
     let mut lines = ir.lines();
@@ -61,37 +62,89 @@ pub fn amdgpu(ir: &str, signatures: &[Signature]) -> String {
         let kernel = line
             .strip_prefix("define amdgpu_kernel void @")
             .and_then(|rest| rest.split_once('('))
-            .and_then(|(name, _)| signatures.iter().find(|s| s.name == name));
-        let Some(kernel) = kernel else {
-            out.push_str(line);
-            out.push('\n');
-            continue;
-        };
-        let bounds = format!(
-            "\"amdgpu-flat-work-group-size\"=\"1,{}\" \"uniform-work-group-size\"=\"true\"",
-            kernel.launch.max_workgroup_size
-        );
-        out.push_str(&with_attributes(&global_pointers(line, kernel), &bounds));
-        out.push('\n');
-        // The label of the first block, if it has one.
-        let mut body: Vec<&str> = lines.by_ref().take_while(|l| *l != "}").collect();
-        if let Some(label) = body.first().copied().filter(|l| !l.starts_with(' ')) {
-            body.remove(0);
-            out.push_str(label);
-            out.push('\n');
+            .and_then(|(name, rest)| Some((signatures.iter().find(|s| s.name == name)?, rest)));
+        match kernel {
+            Some((kernel, rest)) => {
+                let body: Vec<&str> = lines.by_ref().take_while(|l| *l != "}").collect();
+                out.push_str(&entry(kernel, rest, &body));
+            }
+            None => {
+                out.push_str(line);
+                out.push('\n');
+            }
         }
-        for arg in pointers(kernel) {
-            out.push_str(&format!("  %{arg}.generic = addrspacecast ptr addrspace(1) %{arg} to ptr\n"));
-        }
-        for line in body {
-            let renamed =
-                pointers(kernel).fold(line.to_owned(), |l, arg| rename(&l, arg, &format!("{arg}.generic")));
-            out.push_str(&renamed);
-            out.push('\n');
-        }
-        out.push_str("}\n");
     }
     out
+}
+
+/// One kernel, from the text after `(` and its body.
+fn entry(kernel: &Signature, rest: &str, body: &[&str]) -> String {
+    let (params, tail) = params(rest);
+    let mut body: Vec<String> = body.iter().map(|&l| l.to_owned()).collect();
+    let mut rename = |from: &str, to: &str| {
+        for line in &mut body {
+            *line = renamed(line, from, to);
+        }
+    };
+    let mut typed = Vec::new();
+    let mut casts = String::new();
+    for (param, arg) in params.iter().zip(&kernel.args) {
+        let (ty, value) = param.rsplit_once(" %").unwrap_or((param, &arg.name));
+        let name = &arg.name;
+        // rustc leaves a parameter without its name whose function it inlined, and gives the name to a copy.
+        if value != name {
+            rename(name, &format!("{name}.copy"));
+            rename(value, name);
+        }
+        match ty.strip_prefix("ptr") {
+            Some(attributes) => {
+                rename(name, &format!("{name}.generic"));
+                casts += &format!("  %{name}.generic = addrspacecast ptr addrspace(1) %{name} to ptr\n");
+                // A layout is not written during the launch: its loads may move freely.
+                let constant = if arg.layout.is_some() { " noalias readonly" } else { "" };
+                typed.push(format!("ptr addrspace(1){constant}{attributes} %{name}"));
+            }
+            None => typed.push(format!("{ty} %{name}")),
+        }
+    }
+    let bounds = format!(
+        "\"amdgpu-flat-work-group-size\"=\"1,{}\" \"uniform-work-group-size\"=\"true\"",
+        kernel.launch.max_workgroup_size
+    );
+    let define = format!("define amdgpu_kernel void @{}({}){tail}", kernel.name, typed.join(", "));
+    let mut out = with_attributes(&define, &bounds) + "\n";
+    // The label of the first block, if it has one.
+    let labelled = body.first().is_some_and(|l| !l.starts_with(' '));
+    if labelled {
+        out += &(body.remove(0) + "\n");
+    }
+    out += &casts;
+    for line in body {
+        out += &(line + "\n");
+    }
+    out + "}\n"
+}
+
+/// The parameters up to the closing parenthesis, and what comes after it.
+fn params(rest: &str) -> (Vec<&str>, &str) {
+    let (mut params, mut depth, mut from) = (Vec::new(), 0, 0);
+    for (i, c) in rest.char_indices() {
+        match c {
+            '(' | '[' | '{' => depth += 1,
+            ')' if depth == 0 => {
+                params.push(rest[from..i].trim());
+                params.retain(|p| !p.is_empty());
+                return (params, &rest[i + 1..]);
+            }
+            ')' | ']' | '}' => depth -= 1,
+            ',' if depth == 0 => {
+                params.push(rest[from..i].trim());
+                from = i + 1;
+            }
+            _ => (),
+        }
+    }
+    (params, "")
 }
 
 /// Prepares a module for nvptx64: launch bounds, and no records, which PTX has no section for.
@@ -120,27 +173,8 @@ fn with_attributes(define: &str, attributes: &str) -> String {
     format!("{} {attributes}{}", &define[..end], &define[end..])
 }
 
-fn pointers(kernel: &Signature) -> impl Iterator<Item = &str> {
-    kernel.args.iter().filter(|a| a.ty.is_pointer()).map(|a| a.name.as_str())
-}
-
-/// A `define` line whose pointer parameters are in the global address space.
-fn global_pointers(define: &str, kernel: &Signature) -> String {
-    let mut define = define.to_owned();
-    for arg in kernel.args.iter().filter(|a| a.ty.is_pointer()) {
-        // From the parameter's name back to its type, over attributes such as `noundef`.
-        let at = [", ", ")"].iter().find_map(|end| define.find(&format!(" %{}{end}", arg.name)));
-        let Some(ty) = at.and_then(|at| define[..at].rfind("ptr")) else { continue };
-        // A layout is not written during the launch: its loads may move freely.
-        let global =
-            if arg.layout.is_some() { "ptr addrspace(1) noalias readonly" } else { "ptr addrspace(1)" };
-        define.replace_range(ty..ty + 3, global);
-    }
-    define
-}
-
 /// The line with the local value `%from` under another name.
-fn rename(line: &str, from: &str, to: &str) -> String {
+fn renamed(line: &str, from: &str, to: &str) -> String {
     let name = format!("%{from}");
     let mut out = String::new();
     let mut rest = line;
@@ -200,6 +234,18 @@ mod tests {
                         call void @f(ptr noundef %info.generic, ptr %out.generic, i8 %out_1)\n  ret void\n}\n\
                         define void @f(ptr %out) {\n";
         assert_eq!(amdgpu(ir, &[kernel()]), expected);
+    }
+
+    #[test]
+    fn arguments_have_their_names_again() {
+        let ir = "define amdgpu_kernel void @k(ptr noundef captures(none) %0, ptr %out) {\n  %1 = alloca i8\n  \
+                  %info = addrspacecast ptr addrspace(5) %1 to ptr\n  store ptr %0, ptr %info\n  ret void\n}\n";
+        let out = amdgpu(ir, &[kernel()]);
+        let expected =
+            "@k(ptr addrspace(1) noalias readonly noundef captures(none) %info, ptr addrspace(1) %out)";
+        assert!(out.contains(expected), "{out}");
+        assert!(out.contains("%info.copy = addrspacecast ptr addrspace(5) %1 to ptr\n"), "{out}");
+        assert!(out.contains("store ptr %info.generic, ptr %info.copy\n"), "{out}");
     }
 
     #[test]

@@ -6,7 +6,7 @@
 #![no_std]
 #![cfg_attr(
     any(target_arch = "amdgpu", target_arch = "nvptx64"),
-    feature(core_intrinsics, f16, link_llvm_intrinsics, repr_simd),
+    feature(core_float_math, f16, link_llvm_intrinsics, repr_simd),
     allow(internal_features)
 )]
 #![cfg_attr(target_arch = "amdgpu", feature(stdarch_amdgpu))]
@@ -49,7 +49,14 @@ pub mod prelude {
 #[inline(always)]
 pub fn trap() -> ! {
     #[cfg(any(target_arch = "amdgpu", target_arch = "nvptx64"))]
-    core::intrinsics::abort();
+    // SAFETY: stops the wave
+    unsafe {
+        unsafe extern "C" {
+            #[link_name = "llvm.trap"]
+            fn llvm_trap() -> !;
+        }
+        llvm_trap()
+    }
     #[cfg(not(any(target_arch = "amdgpu", target_arch = "nvptx64")))]
     panic!("a kernel trapped");
 }

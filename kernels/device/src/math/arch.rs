@@ -6,16 +6,10 @@
 #[cfg(any(target_arch = "amdgpu", target_arch = "nvptx64"))]
 mod device {
     pub mod f32_ops {
-        pub use core::intrinsics::{
-            ceilf32 as ceil, floorf32 as floor, fmaf32 as mul_add, roundf32 as round, sqrtf32 as sqrt,
-            truncf32 as trunc,
-        };
+        pub use core::f32::math::{ceil, floor, mul_add, round, sqrt, trunc};
     }
     pub mod f64_ops {
-        pub use core::intrinsics::{
-            ceilf64 as ceil, floorf64 as floor, fmaf64 as mul_add, roundf64 as round, sqrtf64 as sqrt,
-            truncf64 as trunc,
-        };
+        pub use core::f64::math::{ceil, floor, mul_add, round, sqrt, trunc};
     }
 }
 #[cfg(any(target_arch = "amdgpu", target_arch = "nvptx64"))]

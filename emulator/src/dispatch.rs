@@ -12,6 +12,7 @@ use crate::fault::{Fault, FaultReport, Site};
 use crate::gfx::{Generation, Gfx};
 use crate::machine::{Kernel, Launch};
 use crate::memory::Memory;
+use crate::profile::{Counts, InstructionProfile, Profile};
 use crate::report::Report;
 
 /// Address bits 63:32 of the windows through which FLAT instructions reach LDS and scratch.
@@ -203,7 +204,7 @@ impl Dispatch<'_> {
         let next = AtomicU64::new(0);
         let end = AtomicU64::new(workgroups);
         let fault = FirstFault::default();
-        let total = Mutex::new(Report::default());
+        let total = Mutex::new((Report::default(), Vec::new()));
         let work = || {
             let mut worker = Worker::new(self);
             loop {
@@ -222,7 +223,11 @@ impl Dispatch<'_> {
                 }
             }
             let mut total = total.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            total.add(&worker.report);
+            total.0.add(&worker.report);
+            if let Some(counts) = worker.env.profile {
+                total.1.resize(counts.len(), Counts::default());
+                total.1.iter_mut().zip(&counts).for_each(|(total, counts)| total.add(counts));
+            }
         };
         if threads <= 1 {
             work();
@@ -239,7 +244,40 @@ impl Dispatch<'_> {
         }
         match fault.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner) {
             Some((_, fault, site)) => Err(FaultReport::new(fault, &self.info.name, self.gfx, Some(site))),
-            None => Ok(total.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)),
+            None => {
+                let (mut report, counts) =
+                    total.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+                report.profile = self.launch.options.profile.then(|| Box::new(self.profile(&counts)));
+                Ok(report)
+            }
+        }
+    }
+
+    fn profile(&self, counts: &[Counts]) -> Profile {
+        let module = self.kernel.module();
+        let code = &module.code;
+        let mut instructions = Vec::new();
+        for (index, counts) in counts.iter().enumerate().filter(|(_, counts)| counts.executed != 0) {
+            let pc = code.address_of(index as u32);
+            instructions.push(InstructionProfile {
+                pc,
+                text: code.text_of(index as u32).unwrap_or_default(),
+                unit: code.ops[index].unit,
+                source: Vec::new(),
+                counts: *counts,
+            });
+        }
+        let addresses: Vec<u64> = instructions.iter().map(|instruction| instruction.pc).collect();
+        for (instruction, source) in
+            instructions.iter_mut().zip(crate::source::lines_of(&module.object, &addresses))
+        {
+            instruction.source = source;
+        }
+        Profile {
+            kernel: self.info.name.clone(),
+            gfx: self.gfx.name(),
+            waves_per_simd: self.info.waves_per_simd(self.gfx),
+            instructions,
         }
     }
 
@@ -441,6 +479,7 @@ impl<'a> Worker<'a> {
         let scratch = u64::from(waves * size) * u64::from(dispatch.scratch);
         let options = &dispatch.launch.options;
         let mut env = Env::new(&module.code, module.base, dispatch.memory, dispatch.lds, options.perturb);
+        env.profile = options.profile.then(|| vec![Counts::default(); module.code.ops.len()]);
         env.check = options.check.then(|| Box::new(Check::new(waves, dispatch.lds)));
         Worker {
             dispatch,
@@ -484,9 +523,9 @@ impl<'a> Worker<'a> {
                 let turn = order.as_mut().map_or(TURN, |random| 1 + random.below(64));
                 let turn = turn.min(options.instruction_budget.saturating_sub(wave.executed).max(1));
                 let before = wave.executed;
-                let flow = match self.env.check {
-                    None => run_wave(wave, &mut self.env, turn),
-                    Some(_) => run_wave_checked(wave, &mut self.env, turn),
+                let flow = match self.env.check.is_some() || self.env.profile.is_some() {
+                    false => run_wave(wave, &mut self.env, turn),
+                    true => run_wave_watched(wave, &mut self.env, turn),
                 };
                 self.env.clock += wave.executed - before;
                 self.status[index] = match flow {
@@ -567,8 +606,8 @@ pub(crate) fn run_wave(wave: &mut Wave, env: &mut Env<'_>, turn: u64) -> Flow {
     flow
 }
 
-/// As [`run_wave`], with check mode's look at every instruction before and after.
-fn run_wave_checked(wave: &mut Wave, env: &mut Env<'_>, turn: u64) -> Flow {
+/// As [`run_wave`], with check mode's and profile mode's look at every instruction.
+fn run_wave_watched(wave: &mut Wave, env: &mut Env<'_>, turn: u64) -> Flow {
     let code: &Code = env.code;
     for _ in 0..turn {
         let pc = wave.pc;
@@ -582,6 +621,12 @@ fn run_wave_checked(wave: &mut Wave, env: &mut Env<'_>, turn: u64) -> Flow {
             return env.raise(fault, None);
         }
         let exec = [wave.exec(0), wave.exec(1)];
+        if let Some(profile) = &mut env.profile {
+            let counts = &mut profile[pc as usize];
+            counts.executed += 1;
+            counts.active_lanes += u64::from(wave.exec64().count_ones());
+            counts.lanes += u64::from(wave.work_items);
+        }
         wave.pc = pc + 1;
         // SAFETY: handlers come from `isa::select`, which chose what this machine has.
         let flow = unsafe { (op.run)(wave, env, op) };

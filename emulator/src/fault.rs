@@ -333,7 +333,7 @@ pub struct Site {
 }
 
 /// A position in the kernel's source.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct SourceLine {
     /// Function, demangled where the name is mangled.
     pub function: Option<String>,

@@ -22,6 +22,8 @@ pub mod machine;
 #[cfg(feature = "exec")]
 pub mod memory;
 #[cfg(feature = "exec")]
+pub mod profile;
+#[cfg(feature = "exec")]
 pub mod report;
 #[cfg(feature = "exec")]
 mod source;
@@ -36,5 +38,7 @@ pub use gfx::{Generation, Gfx, UnknownGfx};
 pub use machine::{Kernel, Launch, LaunchOptions, LoadError, LoadedModule, Machine, MachineOptions};
 #[cfg(feature = "exec")]
 pub use memory::{Allocation, MemoryError};
+#[cfg(feature = "exec")]
+pub use profile::Profile;
 #[cfg(feature = "exec")]
 pub use report::Report;

@@ -1,8 +1,10 @@
 //! What a launch did.
 
+use crate::profile::Profile;
+
 /// Counts of one launch. They depend on the kernel, its arguments and its input alone, not on the number of
 /// threads.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Report {
     /// Workgroups that ran.
@@ -13,6 +15,8 @@ pub struct Report {
     pub wave_instructions: u64,
     /// Instructions times the work-items of the wave that executed them.
     pub lane_instructions: u64,
+    /// Counts per instruction, if the launch asked for them.
+    pub profile: Option<Box<Profile>>,
 }
 
 impl Report {

@@ -8,16 +8,24 @@ use crate::fault::SourceLine;
 /// The source position of the instruction at `pc` (relative to the load address), innermost function first; empty
 /// without debug information.
 pub(crate) fn lines(object: &CodeObject, pc: u64) -> Vec<SourceLine> {
-    try_lines(object, pc).unwrap_or_default()
+    lines_of(object, &[pc]).pop().unwrap_or_default()
 }
 
-fn try_lines(object: &CodeObject, pc: u64) -> Option<Vec<SourceLine>> {
+/// As [`lines`], for several instructions.
+pub(crate) fn lines_of(object: &CodeObject, addresses: &[u64]) -> Vec<Vec<SourceLine>> {
     let section = |id: gimli::SectionId| {
         let bytes = object.section(id.name()).unwrap_or(&[]);
         Ok::<_, gimli::Error>(gimli::EndianSlice::new(bytes, gimli::LittleEndian))
     };
-    let dwarf = gimli::Dwarf::load(section).ok()?;
-    let context = addr2line::Context::from_dwarf(dwarf).ok()?;
+    let context =
+        gimli::Dwarf::load(section).ok().and_then(|dwarf| addr2line::Context::from_dwarf(dwarf).ok());
+    let Some(context) = context else { return vec![Vec::new(); addresses.len()] };
+    addresses.iter().map(|&pc| frames(&context, pc).unwrap_or_default()).collect()
+}
+
+type Reader<'a> = gimli::EndianSlice<'a, gimli::LittleEndian>;
+
+fn frames(context: &addr2line::Context<Reader<'_>>, pc: u64) -> Option<Vec<SourceLine>> {
     let mut frames = context.find_frames(pc).skip_all_loads().ok()?;
     let mut lines = Vec::new();
     while let Some(frame) = frames.next().ok()? {

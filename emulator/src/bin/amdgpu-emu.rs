@@ -56,6 +56,12 @@ struct Run {
     /// Look for uninitialised reads, races and missing waits.
     #[arg(long)]
     check: bool,
+    /// Print where the instructions went, by unit and source line.
+    #[arg(long)]
+    profile: bool,
+    /// Write the profile as folded stacks, for flame graph tools.
+    #[arg(long)]
+    folded: Option<PathBuf>,
     /// Threads; 0 for one per core.
     #[arg(long, default_value_t = 0)]
     threads: usize,
@@ -228,6 +234,7 @@ fn run_kernel(run: &Run) -> Outcome {
     }
     let mut options = LaunchOptions::default();
     options.check = run.check;
+    options.profile = run.profile || run.folded.is_some();
     options.threads = run.threads;
     options.shuffle = run.shuffle;
     options.perturb = run.perturb;
@@ -246,6 +253,10 @@ fn run_kernel(run: &Run) -> Outcome {
         machine.read(address, &mut contents)?;
         fs::write(file, contents).map_err(|error| format!("cannot write {}: {error}", file.display()))?;
     }
+    if let (Some(profile), Some(file)) = (&report.profile, &run.folded) {
+        fs::write(file, profile.folded())
+            .map_err(|error| format!("cannot write {}: {error}", file.display()))?;
+    }
     if run.json {
         let json = serde_json::json!({
             "kernel": run.kernel,
@@ -255,6 +266,7 @@ fn run_kernel(run: &Run) -> Outcome {
             "wave_instructions": report.wave_instructions,
             "lane_instructions": report.lane_instructions,
             "seconds": fastest,
+            "profile": report.profile,
         });
         println!("{json}");
     } else {
@@ -268,6 +280,9 @@ fn run_kernel(run: &Run) -> Outcome {
             report.wave_instructions,
             report.lane_instructions,
         );
+        if let Some(profile) = &report.profile {
+            print!("{profile}");
+        }
     }
     Ok(())
 }

@@ -506,11 +506,14 @@ impl Env<'_> {
         addresses: &Addresses,
         size: u32,
     ) -> Option<Flow> {
-        self.check.as_ref()?;
+        if self.check.is_none() && self.profile.is_none() {
+            return None;
+        }
         let base = self.lds.as_ptr().expose_provenance() as u64;
+        let offsets = addresses.map(|address| address.wrapping_sub(base));
+        self.count_lds(op, access, lanes.1, &offsets, size);
         let mut check = self.check.take()?;
-        let found =
-            check.lds_access(self, wave, op, access, lanes, &addresses.map(|a| a.wrapping_sub(base)), size);
+        let found = check.lds_access(self, wave, op, access, lanes, &offsets, size);
         self.check = Some(check);
         found.map(|(fault, lane)| self.raise(fault, Some((lanes.0 * LANES + lane) as u32)))
     }
@@ -526,7 +529,10 @@ impl Env<'_> {
         addresses: &Addresses,
         size: u32,
     ) -> Option<Flow> {
-        self.check.as_ref()?;
+        if self.check.is_none() && self.profile.is_none() {
+            return None;
+        }
+        self.count_global(op, access, lanes.1, addresses, size);
         let mut check = self.check.take()?;
         let found = check.global_access(self, wave, op, access, lanes, addresses, size);
         self.check = Some(check);

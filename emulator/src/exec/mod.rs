@@ -25,6 +25,7 @@ pub(crate) mod isa;
 mod lanes;
 mod mubuf;
 pub(crate) mod op;
+mod profile;
 mod salu;
 mod salu_float;
 mod smem;
@@ -66,6 +67,8 @@ pub(crate) struct Env<'m> {
     /// Instructions executed in this workgroup; what `s_memtime` and its kin read, so that it is the same in
     /// every run.
     pub clock: u64,
+    /// Profile mode's counts, one for each instruction.
+    pub profile: Option<Vec<crate::profile::Counts>>,
     /// Check mode's knowledge.
     pub check: Option<Box<check::Check>>,
     /// What went wrong, and in which lane.
@@ -95,6 +98,7 @@ impl<'m> Env<'m> {
             alive: 0,
             perturb,
             clock: 0,
+            profile: None,
             check: None,
             fault: None,
         }

@@ -142,13 +142,13 @@ impl Wave {
     /// A vector register's value in one lane of the wave.
     #[inline(always)]
     pub fn lane(&self, register: u16, lane: usize) -> u32 {
-        self.vgpr(register, lane / LANES % self.halves).0[lane % LANES]
+        self.vgpr(register, lane / LANES & (self.halves - 1)).0[lane % LANES]
     }
 
     /// Sets a vector register in one lane of the wave, whatever EXEC says.
     #[inline(always)]
     pub fn set_lane(&mut self, register: u16, lane: usize, value: u32) {
-        let half = lane / LANES % self.halves;
+        let half = lane / LANES & (self.halves - 1);
         self.vgpr_mut(register, half).0[lane % LANES] = value;
     }
 

@@ -1,0 +1,55 @@
+//! Profile mode: counts per instruction.
+
+use super::lanes::{Addresses, lanes_of};
+use super::{Env, Op};
+use crate::fault::Access;
+use crate::gfx::Generation;
+use crate::profile::Counts;
+
+impl Env<'_> {
+    /// Counts the bytes of an access, and those of the cache lines that it touches.
+    pub(super) fn count_global(
+        &mut self,
+        op: &Op,
+        access: Access,
+        mask: u32,
+        addresses: &Addresses,
+        size: u32,
+    ) {
+        let line = if self.gfx.generation() == Generation::Cdna { 64 } else { 128 };
+        let Some(counts) = self.counts(op) else { return };
+        let mut lines: Vec<u64> = lanes_of(mask)
+            .flat_map(|lane| addresses[lane] / line..=(addresses[lane] + u64::from(size) - 1) / line)
+            .collect();
+        lines.sort_unstable();
+        lines.dedup();
+        counts.bytes_needed += u64::from(size) * u64::from(mask.count_ones());
+        counts.bytes_moved += lines.len() as u64 * line;
+        if access == Access::Atomic {
+            counts.atomics += u64::from(mask.count_ones());
+        }
+    }
+
+    /// Counts the bytes of an LDS access, and how often lanes meet in a bank with different dwords.
+    pub(super) fn count_lds(&mut self, op: &Op, access: Access, mask: u32, offsets: &Addresses, size: u32) {
+        let Some(counts) = self.counts(op) else { return };
+        counts.bytes_needed += u64::from(size) * u64::from(mask.count_ones());
+        counts.bytes_moved += u64::from(size) * u64::from(mask.count_ones());
+        if access == Access::Atomic {
+            counts.atomics += u64::from(mask.count_ones());
+        }
+        // Dword by dword, as the hardware takes a wide access.
+        for part in 0..u64::from(size.div_ceil(4)) {
+            let mut dwords: Vec<u64> = lanes_of(mask).map(|lane| offsets[lane] / 4 + part).collect();
+            dwords.sort_unstable();
+            dwords.dedup();
+            let mut banks = [0u64; 32];
+            dwords.iter().for_each(|dword| banks[(dword % 32) as usize] += 1);
+            counts.bank_conflicts += banks.into_iter().max().unwrap_or(0).saturating_sub(1);
+        }
+    }
+
+    fn counts(&mut self, op: &Op) -> Option<&mut Counts> {
+        self.profile.as_mut()?.get_mut(op.inst as usize)
+    }
+}

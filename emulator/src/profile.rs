@@ -1,0 +1,230 @@
+//! What a launch spent its instructions on.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::code_object::KernelInfo;
+use crate::exec::op::Unit;
+use crate::fault::SourceLine;
+use crate::gfx::{Generation, Gfx};
+
+/// The counts of a launch with [`LaunchOptions::profile`](crate::LaunchOptions::profile), instruction by
+/// instruction in the order of their addresses.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[non_exhaustive]
+pub struct Profile {
+    /// Kernel name.
+    pub kernel: String,
+    /// Target name.
+    pub gfx: &'static str,
+    /// Waves that a SIMD can hold at once, by the kernel's registers.
+    pub waves_per_simd: u32,
+    /// Instructions that were executed at least once.
+    pub instructions: Vec<InstructionProfile>,
+}
+
+/// The counts of one instruction.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[non_exhaustive]
+pub struct InstructionProfile {
+    /// Address, relative to the code object's load address.
+    pub pc: u64,
+    /// LLVM's text.
+    pub text: String,
+    /// Execution unit.
+    pub unit: Unit,
+    /// Source position, innermost inlined function first.
+    pub source: Vec<SourceLine>,
+    /// The counts.
+    #[serde(flatten)]
+    pub counts: Counts,
+}
+
+/// Counts of one or several instructions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+#[non_exhaustive]
+pub struct Counts {
+    /// Times that a wave executed it.
+    pub executed: u64,
+    /// Lanes that were active, summed over executions.
+    pub active_lanes: u64,
+    /// Lanes of the waves, summed over executions.
+    pub lanes: u64,
+    /// Bytes that active lanes asked for.
+    pub bytes_needed: u64,
+    /// Bytes of the cache lines that were touched (128 bytes a line, 64 on gfx9), per execution and half-wave.
+    pub bytes_moved: u64,
+    /// LDS accesses of a half-wave beyond the first, because lanes met in one of 32 banks.
+    pub bank_conflicts: u64,
+    /// Atomic accesses, lane by lane.
+    pub atomics: u64,
+}
+
+impl Counts {
+    pub(crate) fn add(&mut self, other: &Counts) {
+        self.executed += other.executed;
+        self.active_lanes += other.active_lanes;
+        self.lanes += other.lanes;
+        self.bytes_needed += other.bytes_needed;
+        self.bytes_moved += other.bytes_moved;
+        self.bank_conflicts += other.bank_conflicts;
+        self.atomics += other.atomics;
+    }
+}
+
+impl Profile {
+    /// The counts of everything together.
+    pub fn total(&self) -> Counts {
+        let mut total = Counts::default();
+        self.instructions.iter().for_each(|instruction| total.add(&instruction.counts));
+        total
+    }
+
+    /// The counts by execution unit.
+    pub fn by_unit(&self) -> BTreeMap<Unit, Counts> {
+        let mut units: BTreeMap<Unit, Counts> = BTreeMap::new();
+        for instruction in &self.instructions {
+            units.entry(instruction.unit).or_default().add(&instruction.counts);
+        }
+        units
+    }
+
+    /// The counts by source line, most executed first; instructions without a source position come under `None`. A
+    /// line of the standard library counts as the line that called it.
+    pub fn by_source_line(&self) -> Vec<(Option<&SourceLine>, Counts)> {
+        let mut lines: BTreeMap<(Option<&str>, u32), (Option<&SourceLine>, Counts)> = BTreeMap::new();
+        for instruction in &self.instructions {
+            let source = &instruction.source;
+            let line = source.iter().find(|line| !line.file.contains("/library/")).or(source.first());
+            let key = (line.map(|line| &*line.file), line.map_or(0, |line| line.line));
+            let (_, counts) = lines.entry(key).or_insert((line, Counts::default()));
+            counts.add(&instruction.counts);
+        }
+        let mut lines: Vec<_> = lines.into_values().collect();
+        lines.sort_by_key(|(_, counts)| std::cmp::Reverse(counts.executed));
+        lines
+    }
+
+    /// One line `function;function;text count` per instruction: what flame graph tools read.
+    pub fn folded(&self) -> String {
+        let mut out = String::new();
+        for instruction in &self.instructions {
+            out.push_str(&self.kernel);
+            for line in instruction.source.iter().rev() {
+                out.push(';');
+                out.push_str(line.function.as_deref().unwrap_or("?"));
+            }
+            let text = instruction.text.replace(';', ",");
+            out.push_str(&format!(";{text} {}\n", instruction.counts.executed));
+        }
+        out
+    }
+}
+
+impl fmt::Display for Profile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let total = self.total();
+        writeln!(
+            f,
+            "{} on {}: {} wave instructions, {} of lanes active, {} waves per SIMD",
+            self.kernel,
+            self.gfx,
+            total.executed,
+            percent(total.active_lanes, total.lanes),
+            self.waves_per_simd,
+        )?;
+        writeln!(
+            f,
+            "{:<10} {:>12} {:>6} {:>7} {:>14} {:>14} {:>10}",
+            "unit", "executed", "share", "lanes", "bytes needed", "bytes moved", "conflicts"
+        )?;
+        for (unit, counts) in self.by_unit() {
+            row(f, &format!("{unit:?}"), 10, &counts, &total)?;
+        }
+        writeln!(f)?;
+        writeln!(
+            f,
+            "{:<40} {:>12} {:>6} {:>7} {:>14} {:>14} {:>10}",
+            "source line", "executed", "share", "lanes", "bytes needed", "bytes moved", "conflicts"
+        )?;
+        for (line, counts) in self.by_source_line() {
+            let name = line.map_or("(no source position)".into(), |line| {
+                let file = line.file.rsplit('/').next().unwrap_or(&line.file);
+                format!("{file}:{}", line.line)
+            });
+            row(f, &name, 40, &counts, &total)?;
+        }
+        Ok(())
+    }
+}
+
+fn row(f: &mut fmt::Formatter<'_>, name: &str, width: usize, counts: &Counts, total: &Counts) -> fmt::Result {
+    writeln!(
+        f,
+        "{name:<width$} {:>12} {:>6} {:>7} {:>14} {:>14} {:>10}",
+        counts.executed,
+        percent(counts.executed, total.executed),
+        percent(counts.active_lanes, counts.lanes),
+        counts.bytes_needed,
+        counts.bytes_moved,
+        counts.bank_conflicts,
+    )
+}
+
+fn percent(part: u64, whole: u64) -> String {
+    if whole == 0 { "-".into() } else { format!("{:.0}%", part as f64 * 100.0 / whole as f64) }
+}
+
+impl KernelInfo {
+    /// Waves that a SIMD of `gfx` can hold at once, by the kernel's registers (LLVM's allocation granules).
+    pub fn waves_per_simd(&self, gfx: Gfx) -> u32 {
+        let wave32 = self.wave_size == 32;
+        let (total, granule, most) = match gfx.generation() {
+            Generation::Cdna => (512, 8, 8),
+            Generation::Gfx10 if gfx == Gfx::Gfx1011 => (1024, 8, 20),
+            Generation::Gfx10 => (1024, 16, 16),
+            Generation::Gfx11 | Generation::Gfx12 => (1536, 24, 16),
+        };
+        let (total, granule) = match (gfx.generation(), wave32) {
+            (Generation::Cdna, _) | (_, true) => (total, granule),
+            (_, false) => (total / 2, granule / 2),
+        };
+        let by_vector = total / self.vgprs.max(1).next_multiple_of(granule);
+        let by_scalar = match gfx.generation() {
+            Generation::Cdna => 800 / self.sgprs.max(1).next_multiple_of(16),
+            _ => most,
+        };
+        by_vector.min(by_scalar).min(most)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_a_flame_graph_names_the_frames_from_outside_in() {
+        let line = |function: &str| SourceLine {
+            function: Some(function.into()),
+            file: "a.rs".into(),
+            line: 1,
+            column: 0,
+        };
+        let instruction = InstructionProfile {
+            pc: 0,
+            text: "s_nop 0".into(),
+            unit: Unit::Control,
+            source: vec![line("inner"), line("outer")],
+            counts: Counts { executed: 3, ..Counts::default() },
+        };
+        let profile = Profile {
+            kernel: "k".into(),
+            gfx: "gfx1100",
+            waves_per_simd: 16,
+            instructions: vec![instruction],
+        };
+        assert_eq!(profile.folded(), "k;outer;inner;s_nop 0 3\n");
+    }
+}

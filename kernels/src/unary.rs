@@ -1,14 +1,14 @@
-//! Unary: `out = f(inp)`, element by element. Floats compute in f32 (f64 in its own type) and round once.
+//! Unary: `out = f(inp)`, element by element. Floats narrower than f32 compute in it and round once.
 
 use amdgpu_device::extremum::Extremum;
-use amdgpu_device::math::{Math, Real};
+use amdgpu_device::math::{Compute, Math, Value};
 use amdgpu_device::prelude::*;
 use amdgpu_device::zip::{per_lane, zip, zip_tiled};
 
 /// A function of a float in the type that it is computed in.
 pub trait Function {
     /// Its value.
-    fn apply<A: Math + Scalar>(x: A) -> A;
+    fn apply<A: Math>(x: A) -> A;
 }
 
 /// A function of a float and a parameter.
@@ -29,7 +29,7 @@ macro_rules! functions {
         pub struct $F;
         impl Function for $F {
             #[inline(always)]
-            fn apply<A: Math + Scalar>($x: A) -> A {
+            fn apply<A: Math>($x: A) -> A {
                 $value
             }
         }
@@ -51,9 +51,9 @@ functions! {
     /// The standard normal distribution function.
     Normcdf: |x| Math::normcdf(x);
     /// √x
-    Sqrt: |x| Real::sqrt(x);
+    Sqrt: |x| Value::sqrt(x);
     /// 1/x
-    Recip: |x| Real::recip(x);
+    Recip: |x| Value::recip(x);
     /// 1/(1 + e^−x)
     Sigmoid: |x| Math::sigmoid(x);
     /// x/(1 + e^−x)
@@ -63,13 +63,13 @@ functions! {
     /// x·normcdf(x)
     GeluErf: |x| Math::gelu_erf(x);
     /// The smallest integer not below x.
-    Ceil: |x| Real::ceil(x);
+    Ceil: |x| Value::ceil(x);
     /// The largest integer not above x.
-    Floor: |x| Real::floor(x);
+    Floor: |x| Value::floor(x);
     /// The nearest integer, half away from zero.
-    Round: |x| Real::round(x);
+    Round: |x| Value::round(x);
     /// |x|
-    Abs: |x| Real::abs(x);
+    Abs: |x| Value::abs(x);
     /// −x
     Neg: |x| -x;
 }
@@ -130,19 +130,17 @@ native! {
     T in [bf16, f16, f32, f64, f8e4m3, fp8_e4m3: f8e4m3],
     launch(workgroup = 256, items_per_lane = per_lane::<T, T>(), items = numel),
 )]
-pub unsafe fn function<F: Function, T: Float>(
+pub unsafe fn function<F: Function, T: Compute>(
     numel: usize,
     num_dims: usize,
     #[layout(numel, num_dims, of(inp))] info: *const usize,
     #[nullable] inp: *const T,
     #[len(numel)] out: *mut T,
-) where
-    T::Acc: Math,
-{
+) {
     // SAFETY: the caller's
     unsafe {
         let (inp, info) = source(info, inp, out);
-        zip(numel, Layout::new(num_dims, info), (inp,), out, |(x,)| T::from_acc(F::apply(x.to_acc())))
+        zip(numel, Layout::new(num_dims, info), (inp,), out, |(x,)| T::narrow(F::apply(x.widen())))
     }
 }
 
@@ -155,21 +153,19 @@ pub unsafe fn function<F: Function, T: Float>(
     T in [bf16, f16, f32, f64, f8e4m3, fp8_e4m3: f8e4m3],
     launch(workgroup = 256, items_per_lane = per_lane::<T, T>(), items = numel),
 )]
-pub unsafe fn parametric<F: Parametric, T: Float>(
+pub unsafe fn parametric<F: Parametric, T: Compute>(
     numel: usize,
     num_dims: usize,
     #[layout(numel, num_dims, of(inp))] info: *const usize,
     param: T,
     #[nullable] inp: *const T,
     #[len(numel)] out: *mut T,
-) where
-    T::Acc: Math,
-{
-    let param = param.to_acc();
+) {
+    let param = param.widen();
     // SAFETY: the caller's
     unsafe {
         let (inp, info) = source(info, inp, out);
-        zip(numel, Layout::new(num_dims, info), (inp,), out, |(x,)| T::from_acc(F::apply(x.to_acc(), param)))
+        zip(numel, Layout::new(num_dims, info), (inp,), out, |(x,)| T::narrow(F::apply(x.widen(), param)))
     }
 }
 

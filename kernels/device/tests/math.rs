@@ -7,7 +7,8 @@
 
 use std::f64::consts;
 
-use amdgpu_device::math::{Math, Real};
+use amdgpu_device::math::{Compute, Math, Value};
+use amdgpu_device::{Float, bf16, f8e4m3, f16};
 
 mod exact;
 
@@ -155,16 +156,75 @@ f32_tests! {
     tanh 2.0: Math::tanh, f64::tanh;
     erf 2.0: Math::erf, libm::erf;
     normcdf 5.0: Math::normcdf, super::normcdf;
-    sqrt 0.500000001: Real::sqrt, f64::sqrt;
-    recip 0.500000001: Real::recip, f64::recip;
+    sqrt 0.500000001: Value::sqrt, f64::sqrt;
+    recip 0.500000001: Value::recip, f64::recip;
     sigmoid 5.0: Math::sigmoid, |x| 1.0 / (1.0 + (-x).exp());
     silu 5.0: Math::silu, |x| x / (1.0 + (-x).exp());
     gelu 5.0: Math::gelu, super::gelu;
     gelu_erf 5.0: Math::gelu_erf, |x| x * super::normcdf(x);
     elu 5.0: |x| x.elu(1.5), |x| if x > 0.0 { x } else { 1.5 * x.exp_m1() + 0.0 };
-    floor 0.0: Real::floor, f64::floor;
-    ceil 0.0: Real::ceil, f64::ceil;
-    round 0.0: Real::round, f64::round;
+    floor 0.0: Value::floor, f64::floor;
+    ceil 0.0: Value::ceil, f64::ceil;
+    round 0.0: Value::round, f64::round;
+}
+
+/// All values of a narrow type: the result is that of rounding once something within 2^-17 of the exact value.
+fn narrow_function<T: Compute>(
+    name: &str,
+    values: impl Iterator<Item = T>,
+    f: impl Fn(T::In) -> T::In,
+    exact: impl Fn(f64) -> f64,
+) {
+    let same =
+        |a: f64, b: f64| a == b && a.is_sign_negative() == b.is_sign_negative() || a.is_nan() && b.is_nan();
+    let (mut count, mut misrounded) = (0, 0);
+    for x in values {
+        let got = T::narrow(f(x.widen())).to_f64();
+        let want = exact(x.to_f64());
+        let near = [want, want * (1.0 + 2f64.powi(-17)), want * (1.0 - 2f64.powi(-17))];
+        let near = near.map(|v| T::from_f64(v).to_f64());
+        count += 1;
+        misrounded += u32::from(!same(got, near[0]));
+        assert!(
+            near.iter().any(|&v| same(got, v)),
+            "{name}({:e}) is {got:e}, should be {:e} (exactly {want:e})",
+            x.to_f64(),
+            near[0]
+        );
+    }
+    println!("{name}: {misrounded} of {count} results are the neighbour of the correctly rounded one");
+}
+
+macro_rules! narrow_tests {
+    ($($name:ident: $f:expr, $exact:expr;)*) => {
+        mod narrow {
+            use super::*;
+            $(#[test] fn $name() {
+                let name = stringify!($name);
+                narrow_function(&format!("{name} f16"), (0..=u16::MAX).map(f16::from_bits), $f, $exact);
+                narrow_function(&format!("{name} bf16"), (0..=u16::MAX).map(bf16::from_bits), $f, $exact);
+                narrow_function(&format!("{name} f8e4m3"), (0..=u8::MAX).map(f8e4m3::from_bits), $f, $exact);
+            })*
+        }
+    };
+}
+narrow_tests! {
+    exp: Math::exp, f64::exp;
+    log: Math::log, f64::ln;
+    sin: Math::sin, f64::sin;
+    cos: Math::cos, f64::cos;
+    tanh: Math::tanh, f64::tanh;
+    erf: Math::erf, libm::erf;
+    normcdf: Math::normcdf, super::normcdf;
+    sqrt: Value::sqrt, f64::sqrt;
+    recip: Value::recip, f64::recip;
+    sigmoid: Math::sigmoid, |x| 1.0 / (1.0 + (-x).exp());
+    silu: Math::silu, |x| x / (1.0 + (-x).exp());
+    gelu: Math::gelu, super::gelu;
+    gelu_erf: Math::gelu_erf, |x| x * super::normcdf(x);
+    floor: Value::floor, f64::floor;
+    ceil: Value::ceil, f64::ceil;
+    round: Value::round, f64::round;
 }
 
 #[test]
@@ -347,8 +407,8 @@ f64_tests! {
     tanh 1.0: Math::tanh, Tanh, [(-1.0, 1.0), (-20.0, 20.0), (0.6, 1.0)];
     erf 2.0: Math::erf, Erf, [(-1.0, 1.0), (-6.0, 6.0), (0.9, 2.0)];
     normcdf 5.0: Math::normcdf, Normcdf, [(-1.0, 1.0), (-38.6, 9.0), (-5.0, 0.0)];
-    sqrt 0.5: Real::sqrt, Sqrt, [(0.0, 1e10)];
-    recip 0.5: Real::recip, Recip, [(-1e10, 1e10)];
+    sqrt 0.5: Value::sqrt, Sqrt, [(0.0, 1e10)];
+    recip 0.5: Value::recip, Recip, [(-1e10, 1e10)];
     sigmoid 5.0: Math::sigmoid, Sigmoid, [(-1.0, 1.0), (-750.0, 40.0), (-30.0, 30.0)];
     silu 5.0: Math::silu, Silu, [(-1.0, 1.0), (-750.0, 40.0), (-30.0, 30.0)];
     gelu 5.0: Math::gelu, Gelu, [(-1.0, 1.0), (-22.0, 10.0), (-5.0, 5.0)];

@@ -42,16 +42,45 @@ mod host {
             }
         };
     }
+    pub fn exp2(x: f32) -> f32 {
+        f32::exp2(x)
+    }
     forward!(f32_ops, f32);
     forward!(f64_ops, f64);
 }
 #[cfg(not(any(target_arch = "amdgpu", target_arch = "nvptx64")))]
 use host::{f32_ops, f64_ops};
 
-use super::Real;
+use super::{Real, Value};
 
 macro_rules! float {
     ($T:ident, $Bits:ident, $ops:ident, $bias:literal, $mantissa:literal) => {
+        impl Value for $T {
+            #[inline(always)]
+            fn sqrt(self) -> Self {
+                $ops::sqrt(self)
+            }
+            #[inline(always)]
+            fn recip(self) -> Self {
+                1.0 / self
+            }
+            #[inline(always)]
+            fn floor(self) -> Self {
+                $ops::floor(self)
+            }
+            #[inline(always)]
+            fn ceil(self) -> Self {
+                $ops::ceil(self)
+            }
+            #[inline(always)]
+            fn round(self) -> Self {
+                $ops::round(self)
+            }
+            #[inline(always)]
+            fn abs(self) -> Self {
+                $T::abs(self)
+            }
+        }
         impl Real for $T {
             const INFINITY: Self = $T::INFINITY;
             const NAN: Self = $T::NAN;
@@ -68,28 +97,8 @@ macro_rules! float {
                 $ops::mul_add(self, a, b)
             }
             #[inline(always)]
-            fn sqrt(self) -> Self {
-                $ops::sqrt(self)
-            }
-            #[inline(always)]
-            fn floor(self) -> Self {
-                $ops::floor(self)
-            }
-            #[inline(always)]
-            fn ceil(self) -> Self {
-                $ops::ceil(self)
-            }
-            #[inline(always)]
             fn trunc(self) -> Self {
                 $ops::trunc(self)
-            }
-            #[inline(always)]
-            fn round(self) -> Self {
-                $ops::round(self)
-            }
-            #[inline(always)]
-            fn abs(self) -> Self {
-                $T::abs(self)
             }
             #[inline(always)]
             fn copysign(self, sign: Self) -> Self {
@@ -147,21 +156,35 @@ unsafe extern "C" {
     fn ldexp_f64(x: f64, k: i32) -> f64;
     #[link_name = "llvm.amdgcn.rcp.f32"]
     fn rcp_f32(x: f32) -> f32;
+    #[link_name = "llvm.amdgcn.exp2.f32"]
+    fn exp2_f32(x: f32) -> f32;
 }
 #[cfg(target_arch = "nvptx64")]
 unsafe extern "C" {
     #[link_name = "llvm.nvvm.rcp.approx.ftz.f"]
     fn rcp_f32(x: f32) -> f32;
+    #[link_name = "llvm.nvvm.ex2.approx.ftz.f"]
+    fn exp2_f32(x: f32) -> f32;
 }
 
 /// 1/x to within one unit in the last place. One Newton step of it is 1/x correctly rounded, whichever way the
 /// estimate is off (a test tries all mantissas), so the estimate's own bits do not show. The one exception is
 /// a mantissa of all ones: there 1/x is a tie but for 2^-24 of a unit, and either neighbour may come out.
 #[inline(always)]
-fn rcp_estimate(x: f32) -> f32 {
+pub(super) fn rcp_estimate(x: f32) -> f32 {
     // SAFETY: an arithmetic instruction without preconditions.
     #[cfg(any(target_arch = "amdgpu", target_arch = "nvptx64"))]
     return unsafe { rcp_f32(x) };
     #[cfg(not(any(target_arch = "amdgpu", target_arch = "nvptx64")))]
     return 1.0 / x;
+}
+
+/// 2^x to within a few units in the last place, where that is a normal number.
+#[inline(always)]
+pub(super) fn exp2_estimate(x: f32) -> f32 {
+    // SAFETY: an arithmetic instruction without preconditions.
+    #[cfg(any(target_arch = "amdgpu", target_arch = "nvptx64"))]
+    return unsafe { exp2_f32(x) };
+    #[cfg(not(any(target_arch = "amdgpu", target_arch = "nvptx64")))]
+    return host::exp2(x);
 }

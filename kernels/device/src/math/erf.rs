@@ -4,7 +4,7 @@
 use super::exp::Exp;
 use super::{Real, poly};
 
-pub trait Erf: Exp {
+pub(super) trait Erf: Exp {
     /// From here on Q(a) is zero.
     const TAIL_ENDS: Self;
     /// From here on erf(x) rounds to 1.

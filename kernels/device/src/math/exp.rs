@@ -2,7 +2,7 @@
 
 use super::{Real, poly};
 
-pub trait Exp: Real {
+pub(super) trait Exp: Real {
     /// Below it e^x rounds to zero even when multiplied by a thousand.
     const ZERO_BELOW: Self;
     /// From here on e^x overflows.

@@ -2,7 +2,7 @@
 
 use super::{Real, poly};
 
-pub trait Log: Real {
+pub(super) trait Log: Real {
     /// (f, e) with self = (1 + f)·2^e, 1 + f in [√½, √2] or narrower, for a positive finite `self`.
     fn split(self) -> (Self, Self);
     /// log(2^e·(1 + f)), rounded.

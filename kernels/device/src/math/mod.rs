@@ -9,7 +9,7 @@
 //! | f32 | 2 (2) | 1 | 2 | 2 | 2 | 5 | 4 | 5 |
 //! | f64 | 1 (2) | 1 | 2 | 1 | 2 | 5 | 2 | 5 |
 //!
-//! `sqrt` and `recip` are correctly rounded. Narrower types compute in `f32` and round once.
+//! `sqrt` and `recip` are correctly rounded. Narrower types compute in [`Narrow`], an f32, and round once.
 //!
 //! The functions of `libm` do not meet this: `expf` and `sinf` need 12 and 568 bytes of scratch per lane for
 //! their tables, and `erfcf`, on which a normal distribution's tail rests, loses its last digits.
@@ -19,9 +19,12 @@ mod arch;
 mod erf;
 mod exp;
 mod log;
+mod narrow;
 mod pow;
 mod tanh;
 mod trig;
+
+pub use narrow::{Compute, Narrow};
 
 use core::ops::{Add, Div, Mul, Neg, Sub};
 
@@ -32,15 +35,25 @@ macro_rules! poly {
 }
 use poly;
 
+/// The operations that are correctly rounded.
+pub trait Value: Copy + PartialOrd + Neg<Output = Self> {
+    /// √x.
+    fn sqrt(self) -> Self;
+    /// 1/x.
+    fn recip(self) -> Self;
+    /// The largest integer not above.
+    fn floor(self) -> Self;
+    /// The smallest integer not below.
+    fn ceil(self) -> Self;
+    /// The nearest integer, half away from zero.
+    fn round(self) -> Self;
+    /// |x|.
+    fn abs(self) -> Self;
+}
+
 /// What the functions are written on.
-pub trait Real:
-    Copy
-    + PartialOrd
-    + Add<Output = Self>
-    + Sub<Output = Self>
-    + Mul<Output = Self>
-    + Div<Output = Self>
-    + Neg<Output = Self>
+trait Real:
+    Value + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Div<Output = Self>
 {
     /// Positive infinity.
     const INFINITY: Self;
@@ -57,18 +70,8 @@ pub trait Real:
     fn to_f64(self) -> f64;
     /// `self·a + b`, rounded once.
     fn fma(self, a: Self, b: Self) -> Self;
-    /// √x, correctly rounded.
-    fn sqrt(self) -> Self;
-    /// The largest integer not above.
-    fn floor(self) -> Self;
-    /// The smallest integer not below.
-    fn ceil(self) -> Self;
     /// The integer part.
     fn trunc(self) -> Self;
-    /// The nearest integer, half away from zero.
-    fn round(self) -> Self;
-    /// |x|.
-    fn abs(self) -> Self;
     /// |self| with the sign of `sign`.
     fn copysign(self, sign: Self) -> Self;
     /// Whether it is NaN.
@@ -89,11 +92,6 @@ pub trait Real:
         self * Self::exp2i(k >> 1) * Self::exp2i(k - (k >> 1))
     }
 
-    /// 1/x, correctly rounded for every x.
-    #[inline(always)]
-    fn recip(self) -> Self {
-        Self::of(1.0) / self
-    }
     /// The smaller of two; a NaN in `self` stays.
     #[inline(always)]
     fn at_most(self, limit: Self) -> Self {
@@ -106,78 +104,53 @@ pub trait Real:
     }
 }
 
-/// The functions. `use` this trait and call them as methods: `x.gelu()`.
-pub trait Math: exp::Exp + log::Log + trig::Trig + tanh::Tanh + erf::Erf {
-    /// e^x.
-    #[inline]
-    fn exp(self) -> Self {
-        exp::exp(self)
-    }
-    /// e^x − 1, accurate near zero.
-    #[inline]
-    fn expm1(self) -> Self {
-        exp::expm1(self)
-    }
-    /// The natural logarithm.
-    #[inline]
-    fn log(self) -> Self {
-        log::log(self)
-    }
-    /// sin x for every finite x; NaN for an infinite one.
-    #[inline]
-    fn sin(self) -> Self {
-        trig::sin(self)
-    }
-    /// cos x for every finite x; NaN for an infinite one.
-    #[inline]
-    fn cos(self) -> Self {
-        trig::cos(self)
-    }
-    /// The hyperbolic tangent.
-    #[inline]
-    fn tanh(self) -> Self {
-        tanh::tanh(self)
-    }
-    /// The error function, 2/√π·∫₀ˣ e^(−t²) dt.
-    #[inline]
-    fn erf(self) -> Self {
-        erf::erf(self)
-    }
-    /// The standard normal distribution function, ½·erfc(−x/√2), accurate down to its smallest value.
-    #[inline]
-    fn normcdf(self) -> Self {
-        erf::normcdf(self)
-    }
-    /// x^y with the special cases of C's `pow`.
-    #[inline]
-    fn pow(self, y: Self) -> Self {
-        pow::pow(self, y)
-    }
-    /// 1 / (1 + e^−x).
-    #[inline]
-    fn sigmoid(self) -> Self {
-        activation::sigmoid(self)
-    }
-    /// x / (1 + e^−x).
-    #[inline]
-    fn silu(self) -> Self {
-        activation::silu(self)
-    }
-    /// x·½(1 + tanh(√(2/π)·(x + 0.044715·x³))).
-    #[inline]
-    fn gelu(self) -> Self {
-        activation::gelu(self)
-    }
-    /// x·normcdf(x).
-    #[inline]
-    fn gelu_erf(self) -> Self {
-        erf::gelu_erf(self)
-    }
-    /// x where x > 0, else alpha·(e^x − 1).
-    #[inline]
-    fn elu(self, alpha: Self) -> Self {
-        activation::elu(self, alpha)
-    }
+macro_rules! functions {
+    ($($(#[$doc:meta])* $name:ident($($param:ident)?) = $module:ident;)*) => {
+        /// The functions. `use` this trait and call them as methods: `x.gelu()`.
+        pub trait Math: Value {
+            $($(#[$doc])* fn $name(self $(, $param: Self)?) -> Self;)*
+        }
+        functions!(@ f32 $($name($($param)?) = $module;)*);
+        functions!(@ f64 $($name($($param)?) = $module;)*);
+    };
+    (@ $T:ident $($name:ident($($param:ident)?) = $module:ident;)*) => {
+        impl Math for $T {
+            $(
+                #[inline]
+                fn $name(self $(, $param: Self)?) -> Self {
+                    $module::$name(self $(, $param)?)
+                }
+            )*
+        }
+    };
 }
-impl Math for f32 {}
-impl Math for f64 {}
+functions! {
+    /// e^x.
+    exp() = exp;
+    /// e^x − 1, accurate near zero.
+    expm1() = exp;
+    /// The natural logarithm.
+    log() = log;
+    /// sin x for every finite x; NaN for an infinite one.
+    sin() = trig;
+    /// cos x for every finite x; NaN for an infinite one.
+    cos() = trig;
+    /// The hyperbolic tangent.
+    tanh() = tanh;
+    /// The error function, 2/√π·∫₀ˣ e^(−t²) dt.
+    erf() = erf;
+    /// The standard normal distribution function, ½·erfc(−x/√2), accurate down to its smallest value.
+    normcdf() = erf;
+    /// x^y with the special cases of C's `pow`.
+    pow(y) = pow;
+    /// 1 / (1 + e^−x).
+    sigmoid() = activation;
+    /// x / (1 + e^−x).
+    silu() = activation;
+    /// x·½(1 + tanh(√(2/π)·(x + 0.044715·x³))).
+    gelu() = activation;
+    /// x·normcdf(x).
+    gelu_erf() = erf;
+    /// x where x > 0, else alpha·(e^x − 1).
+    elu(alpha) = activation;
+}

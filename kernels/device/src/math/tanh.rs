@@ -3,7 +3,7 @@
 use super::exp::Exp;
 use super::{Real, poly};
 
-pub trait Tanh: Exp {
+pub(super) trait Tanh: Exp {
     /// Up to here the polynomial holds.
     const SMALL: Self;
     /// From here on tanh x rounds to 1.

@@ -7,7 +7,7 @@
 
 use super::{Real, poly};
 
-pub trait Trig: Real {
+pub(super) trait Trig: Real {
     /// (r + r_low, q modulo 4).
     fn reduce(self) -> (Self, Self, u32);
     /// sin(r + r_low) for |r| ≤ π/4.

@@ -1,5 +1,5 @@
 //! rocm-rs's memory and streams, for the typed wrappers. rocm-rs calls the same HIP functions as this crate, so
-//! that its handles are valid here.
+//! that its handles are valid here. Compile errors do not list these types, whether the feature is on or not.
 
 use crate::access::{DeviceRead, DeviceWrite, Memory};
 use crate::staging::Staging;
@@ -12,6 +12,7 @@ use std::sync::{Mutex, PoisonError};
 
 // SAFETY: the memory holds `count` elements as long as it lives; dropping it frees it with `hipFree`, which waits
 // for the device.
+#[diagnostic::do_not_recommend]
 unsafe impl<T: Element> DeviceRead<T> for DeviceMemory<T> {
     fn memory(&self) -> Memory<'_> {
         // SAFETY: as above. rocm-rs's memory has no stream.
@@ -20,6 +21,7 @@ unsafe impl<T: Element> DeviceRead<T> for DeviceMemory<T> {
 }
 
 // SAFETY: as above; `&mut` excludes other uses.
+#[diagnostic::do_not_recommend]
 unsafe impl<T: Element> DeviceWrite<T> for DeviceMemory<T> {
     fn memory_mut(&mut self) -> Memory<'_> {
         self.memory()
@@ -27,6 +29,7 @@ unsafe impl<T: Element> DeviceWrite<T> for DeviceMemory<T> {
 }
 
 // SAFETY: the handle lives as long as the stream, and HIP says which device it is of.
+#[diagnostic::do_not_recommend]
 unsafe impl AsStream for Stream {
     fn stream_ref(&self) -> Result<StreamRef<'_>> {
         let raw = self.as_raw().cast();

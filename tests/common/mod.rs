@@ -4,6 +4,7 @@ use candle_amdgpu::{Device, Stream};
 use std::sync::OnceLock;
 
 /// The targets that every kernel is tested on.
+#[allow(dead_code)]
 pub const ARCHS: [&str; 3] = ["gfx1030", "gfx1100", "gfx90a"];
 
 /// The device of a target: an emulated one, unless `CANDLE_AMDGPU_DEVICE` says otherwise.

@@ -38,8 +38,10 @@ pub fn copy(from: &Path, to: &Path) -> Result<()> {
 /// (`TARGET/debug/build/PACKAGE-HASH/out`).
 pub fn folder(out_dir: &Path) -> PathBuf {
     let build = out_dir.ancestors().find(|a| a.file_name().is_some_and(|n| n == "build"));
-    let target = build.and_then(Path::parent).and_then(Path::parent);
-    target.unwrap_or(out_dir).join("amdgpu")
+    let target = build.and_then(Path::parent).and_then(Path::parent).unwrap_or(out_dir);
+    // trybuild's target folder is inside that of the crate it tests.
+    let outer = target.ends_with("tests/trybuild").then(|| target.ancestors().nth(2)).flatten();
+    outer.unwrap_or(target).join("amdgpu")
 }
 
 /// Held while a build writes into the folder.
@@ -57,7 +59,13 @@ mod tests {
 
     #[test]
     fn profiles_share_a_folder() {
-        for out in ["/t/debug/build/p-1/out", "/t/release/build/p-2/out", "/t/debug/build/p/1/out"] {
+        let outs = [
+            "/t/debug/build/p-1/out",
+            "/t/release/build/p-2/out",
+            "/t/debug/build/p/1/out",
+            "/t/tests/trybuild/debug/build/p-1/out",
+        ];
+        for out in outs {
             assert_eq!(folder(Path::new(out)), Path::new("/t/amdgpu"));
         }
     }

@@ -630,7 +630,7 @@ fn kernel_info(
     };
     let kernarg_size = within("arguments", kernel.kernarg_size, MAX_KERNARG)?;
     let lds_size = within("LDS", kernel.lds_size, 1 << 16)?;
-    let scratch_size = within("scratch", kernel.scratch_size, 1 << 20)?;
+    let scratch_size = within("scratch", kernel.scratch_size, 1 << 17)?;
     let mut args = Vec::with_capacity(kernel.args.len().min(256));
     for arg in &kernel.args {
         if arg.offset.checked_add(arg.size).is_none_or(|end| end > u64::from(kernarg_size)) {

@@ -1,8 +1,54 @@
 //! Exact AMDGPU emulator: runs the code objects that LLVM makes for AMD GPUs on the CPU.
 //!
-//! [`CodeObject`] parses what LLVM's linker wrote; that much needs no feature and is what build scripts use.
-//! With the feature `exec` (a default), a [`Machine`](machine::Machine) loads code objects, owns device memory
-//! and runs kernels; whatever a kernel does wrong comes back as a [`Fault`](fault::Fault), never as a crash.
+//! A [`CodeObject`] is parsed from an ELF file (or a Clang offload bundle); that much needs no feature and is what
+//! build scripts use. With the feature `exec` (a default), a [`Machine`] is one GPU with its memory. It loads code
+//! objects and runs kernels; a launch gives a [`Report`], or a [`FaultReport`] that says what the kernel did wrong
+//! and where: a [`Fault`] with the facts as fields, kernel, workgroup, wave, lane, instruction and source line.
+//! Nothing that a code object or a kernel does makes the emulator panic or crash.
+//!
+//! ```no_run
+//! use amdgpu_emulator::{CodeObject, Launch, LaunchOptions, Machine, MachineOptions};
+//!
+//! let object = CodeObject::parse(&std::fs::read("kernels.elf")?)?;
+//! let machine = Machine::new(object.gfx(), MachineOptions::default())?;
+//! let kernel = machine.load(&object)?.kernel("scale").ok_or("no such kernel")?;
+//!
+//! let buffer = machine.alloc(4096)?;
+//! machine.write(buffer, &[0; 4096])?;
+//! let mut kernarg = buffer.to_le_bytes().to_vec();
+//! kernarg.extend(2f32.to_le_bytes());
+//!
+//! let options = LaunchOptions::default();
+//! let launch = Launch { grid: [4, 1, 1], block: [256, 1, 1], dynamic_lds: 0, kernarg: &kernarg, options };
+//! match machine.launch(&kernel, &launch) {
+//!     Ok(report) => println!("{} wave instructions", report.wave_instructions),
+//!     Err(fault) => println!("{fault}"),
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # What is the same every time
+//! A launch gives the same memory, counts and report, whatever the number of threads. Workgroups run in parallel;
+//! a kernel whose result could depend on their order (a float atomic, an atomic that returns the old value) runs on
+//! one thread. [`LaunchOptions::shuffle`] runs workgroups and waves in another order, to find out whether a result
+//! depends on it; [`LaunchOptions::perturb`] moves results that the ISA leaves open (`v_exp_f32`, `v_rcp_f32`, …)
+//! within their stated error.
+//!
+//! # Check mode
+//! Out-of-bounds accesses, use after free, misaligned atomics, traps, endless loops and jumps into nowhere are
+//! always faults. [`LaunchOptions::check`] also finds reads of memory, LDS and registers that nobody has written,
+//! races in LDS and global memory, barriers that not all waves reach, and registers that are used before the load
+//! into them was waited for.
+//!
+//! # Profile mode
+//! [`LaunchOptions::profile`] counts, instruction by instruction and source line by source line, executions, active
+//! lanes, bytes that were needed and bytes of the cache lines touched, LDS bank conflicts and atomics; see
+//! [`Profile`].
+//!
+//! # What is left out
+//! Images, exports, interpolation and ray tracing, typed and formatted buffers, the global data share, GFX12's named
+//! barriers, scalar atomics and stores to buffers: these decode, and fault as unsupported when they are reached.
+//! Caches are not modelled: every access sees memory at once, so a missing cache control shows only as a race.
 
 pub mod code_object;
 #[cfg(feature = "exec")]

@@ -12,6 +12,8 @@ pub struct Kernel<'a> {
     pub name: &'a str,
     pub gfx: Gfx,
     pub program: &'a str,
+    /// Machine code instead of a program.
+    pub code: Option<Vec<u8>>,
     /// Arguments in order: size, and metadata's value kind.
     pub args: &'a [(u32, &'a str)],
     pub lds: u32,
@@ -27,6 +29,7 @@ impl<'a> Kernel<'a> {
             name: "test",
             gfx,
             program,
+            code: None,
             args: &[],
             lds: 0,
             scratch: 0,
@@ -47,7 +50,7 @@ impl<'a> Kernel<'a> {
 
     /// The bytes, with the metadata changed by `edit`.
     pub fn elf_with(&self, edit: impl FnOnce(&mut Value)) -> Vec<u8> {
-        let code = assemble(self.gfx, self.program);
+        let code = self.code.clone().unwrap_or_else(|| assemble(self.gfx, self.program));
         let mut metadata = self.metadata();
         edit(&mut metadata);
         let note = note(&rmp_serde::to_vec(&metadata).expect("MessagePack"));

@@ -6,8 +6,8 @@ use super::op::{Dst, Src};
 pub(crate) const LANES: usize = 32;
 /// The first accumulation register's number in the vector register file.
 pub(crate) const AGPR: u16 = 256;
-/// Vector registers, accumulation registers, and room for an operand that runs past the last one.
-const REGISTERS: usize = 512 + 64;
+/// Room behind the last register, for an operand that runs past it.
+const ROOM: usize = 64;
 
 /// One register of half a wave, lane by lane.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -80,12 +80,20 @@ pub(crate) struct Wave {
 }
 
 impl Wave {
-    /// A wave of `size` (32 or 64) lanes; every register is zero.
+    /// A wave of `size` (32 or 64) lanes with all the registers there are.
+    #[cfg(test)]
     pub fn new(size: u32) -> Wave {
+        Wave::with_registers(size, usize::from(AGPR), usize::from(AGPR))
+    }
+
+    /// A wave of `size` (32 or 64) lanes with room for as many vector and accumulation registers; every register
+    /// is zero.
+    pub fn with_registers(size: u32, registers: usize, agprs: usize) -> Wave {
         let halves = if size == 64 { 2 } else { 1 };
+        let registers = if agprs != 0 { usize::from(AGPR) + agprs } else { registers } + ROOM;
         Wave {
             // SAFETY: a row is integers, for which all zeros are a value.
-            rows: unsafe { Box::new_zeroed_slice(REGISTERS * halves).assume_init() },
+            rows: unsafe { Box::new_zeroed_slice(registers * halves).assume_init() },
             halves,
             sgpr: [0; 256],
             mode: 0,
@@ -104,11 +112,12 @@ impl Wave {
     /// Makes the wave as new; only the first `registers` vector registers and `agprs` accumulation registers
     /// were used.
     pub fn reset(&mut self, registers: usize, agprs: usize) {
-        let agpr = usize::from(AGPR) * self.halves;
         let end = (registers * self.halves).min(self.rows.len());
         self.rows[..end].fill(Row::ZERO);
-        let end = (agpr + agprs * self.halves).min(self.rows.len());
-        self.rows[agpr..end].fill(Row::ZERO);
+        if agprs != 0 {
+            let agpr = usize::from(AGPR) * self.halves;
+            self.rows[agpr..agpr + agprs * self.halves].fill(Row::ZERO);
+        }
         self.sgpr = [0; 256];
         self.gpr_index = 0;
         self.waits_for = 0;
@@ -142,13 +151,13 @@ impl Wave {
     /// A vector register's value in one lane of the wave.
     #[inline(always)]
     pub fn lane(&self, register: u16, lane: usize) -> u32 {
-        self.vgpr(register, lane / LANES & (self.halves - 1)).0[lane % LANES]
+        self.vgpr(register, (lane / LANES) & (self.halves - 1)).0[lane % LANES]
     }
 
     /// Sets a vector register in one lane of the wave, whatever EXEC says.
     #[inline(always)]
     pub fn set_lane(&mut self, register: u16, lane: usize, value: u32) {
-        let half = lane / LANES & (self.halves - 1);
+        let half = (lane / LANES) & (self.halves - 1);
         self.vgpr_mut(register, half).0[lane % LANES] = value;
     }
 

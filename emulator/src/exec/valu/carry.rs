@@ -2,7 +2,7 @@
 
 use super::float::{self, Host};
 use super::lane::{Entry, MaskLane, V};
-use super::mode::{Env, Mode};
+use super::mode::Mode;
 use super::soft::{self, Format};
 use super::ty::{F16, F32, F64, I32, I64, Nil, U32, U64};
 
@@ -72,13 +72,8 @@ pub(super) fn entry(name: &str) -> Option<Entry> {
                 (i64::from(a) * i64::from(b)).overflowing_add(c)
             })
         }
-        "v_div_scale_f32" => mask!(false true, m, |a: F32, b: F32, c: F32, _bit| -> F32 {
-            let (scaled, flag) = div_scale::<soft::F32>(a.into(), b.into(), c.into(), m.single);
-            (scaled as u32, flag)
-        }),
-        "v_div_scale_f64" => mask!(false true, m, |a: F64, b: F64, c: F64, _bit| -> F64 {
-            div_scale::<soft::F64>(a, b, c, m.double)
-        }),
+        "v_div_scale_f32" => Entry::mask::<DivScale<F32>>(),
+        "v_div_scale_f64" => Entry::mask::<DivScale<F64>>(),
         "v_div_fmas_f32" => Entry::mask::<DivFmas<F32>>(),
         "v_div_fmas_f64" => Entry::mask::<DivFmas<F64>>(),
         _ => return None,
@@ -101,40 +96,50 @@ fn scale<F: Format>() -> Scale {
     }
 }
 
-/// `v_div_scale`: `x` is the denominator or the numerator; the flag tells `v_div_fmas` to undo the scaling.
+/// `v_div_scale`: `x` is the denominator or the numerator; the bit tells `v_div_fmas` to undo the scaling.
 ///
 /// Chosen so that the compiler's division (scale, reciprocal, Newton steps, fmas, fixup) has neither overflow nor
 /// loss of precision in between.
-fn div_scale<F: Format>(x: u64, d: u64, n: u64, env: Env) -> (u64, bool) {
-    let Scale { by, huge, tiny } = scale::<F>();
-    let [x, d, n] = [x, d, n].map(|x| soft::flush_in::<F>(x, env));
-    if soft::is_zero::<F>(d) || soft::is_zero::<F>(n) {
-        return (F::NAN, false);
-    }
-    let exponent = |x: u64| ((x & F::INF) >> F::MAN) as i32;
-    let special = |x: u64| exponent(x) == exponent(F::INF);
-    let ldexp = |by| soft::ldexp::<F>(x, by, env);
-    // The quotients' own exponents, without their rounding.
-    let denormal_quotient = !special(n) && !special(d) && {
-        let quotient = soft::div::<F>(n & !F::SIGN, d & !F::SIGN, Env::IEEE);
-        quotient & F::INF == 0
-    };
-    let denormal_reciprocal = !special(d) && soft::div::<F>(F::ONE, d & !F::SIGN, Env::IEEE) & F::INF == 0;
-    let (x_is_d, x_is_n) = (x == d, x == n);
-    if exponent(n) - exponent(d) >= huge {
-        (if x_is_d { ldexp(by) } else { x }, true)
-    } else if soft::is_denormal::<F>(d) {
-        (ldexp(by), false)
-    } else if denormal_reciprocal && denormal_quotient {
-        (if x_is_d { ldexp(-by) } else { x }, true)
-    } else if denormal_reciprocal {
-        (ldexp(-by), false)
-    } else if denormal_quotient {
-        (if x_is_n { ldexp(by) } else { x }, true)
-    } else if exponent(n) <= tiny {
-        (ldexp(by), false)
-    } else {
-        (x, false)
+struct DivScale<F>(std::marker::PhantomData<F>);
+
+impl<F: Host> MaskLane for DivScale<F> {
+    type A = F;
+    type B = F;
+    type C = F;
+    type D = F;
+    const IN: bool = false;
+    const OUT: bool = true;
+
+    #[inline(always)]
+    fn lane(mode: &Mode, x: V<F>, d: V<F>, n: V<F>, _: bool) -> (V<F>, bool) {
+        let env = F::env(mode);
+        let Scale { by, huge, tiny } = scale::<F::Format>();
+        let [x, d, n] = [x, d, n].map(|x| soft::flush_in::<F::Format>(F::bits(x), env));
+        let magnitude = |x: u64| F::of(x & !F::Format::SIGN);
+        // Below the normal range, zero included. The host divides as IEEE 754 says.
+        let small = |n: V<F>| F::bits(F::div(n, magnitude(d))) & F::Format::INF == 0;
+        let exponent = |x: u64| ((x & F::Format::INF) >> F::Format::MAN) as i32;
+        let special = |x: u64| x & F::Format::INF == F::Format::INF;
+        let small_quotient = !special(n) && !special(d) && small(magnitude(n));
+        let small_reciprocal = !special(d) && small(F::of(F::Format::ONE));
+        let (by, bit) = if soft::is_zero::<F::Format>(d) || soft::is_zero::<F::Format>(n) {
+            return (F::of(F::Format::NAN), false);
+        } else if exponent(n) - exponent(d) >= huge {
+            (if x == d { by } else { 0 }, true)
+        } else if soft::is_denormal::<F::Format>(d) {
+            (by, false)
+        } else if small_reciprocal && small_quotient {
+            (if x == d { -by } else { 0 }, true)
+        } else if small_reciprocal {
+            (-by, false)
+        } else if small_quotient {
+            (if x == n { by } else { 0 }, true)
+        } else if exponent(n) <= tiny {
+            (by, false)
+        } else {
+            (0, false)
+        };
+        (if by == 0 { F::of(x) } else { F::of(soft::ldexp::<F::Format>(x, by, env)) }, bit)
     }
 }
 
@@ -152,6 +157,12 @@ impl<F: Host> MaskLane for DivFmas<F> {
     #[inline(always)]
     fn lane(mode: &Mode, a: V<F>, b: V<F>, c: V<F>, bit: bool) -> (V<F>, bool) {
         let env = F::env(mode);
+        if !bit && env.is_ieee() {
+            let sum = F::fma(a, b, c);
+            if !soft::is_nan::<F::Format>(F::bits(sum)) {
+                return (sum, false);
+            }
+        }
         let [a, b, c] = [F::bits(a), F::bits(b), F::bits(c)];
         let by = match bit {
             false => 0,

@@ -1,7 +1,8 @@
 //! Source and destination modifiers: DPP, SDWA, halves, signs, output multiplier and clamp.
 
 use super::convert;
-use super::lane::Out;
+use super::half;
+use super::lane::{Out, Rows, Temps};
 use super::mode::{Env as FloatEnv, Mode};
 use super::soft::{self, Format};
 use super::ty::{Kind, TyInfo};
@@ -36,6 +37,8 @@ const SRC_HIGH: Field = Field(53, 3);
 const DST_HIGH: Field = Field(56, 1);
 const ZEROES_HALF: Field = Field(57, 1);
 const WRITES_EXEC: Field = Field(58, 1);
+/// Sources that any modifier applies to.
+const TOUCHED: Field = Field(59, 3);
 
 impl Extra {
     fn get(self, Field(at, bits): Field) -> u64 {
@@ -106,23 +109,25 @@ impl Extra {
         self.set(DST_HIGH, 1);
     }
 
-    /// Whether an instruction with these modifiers needs the general handler.
-    pub fn needs_general(self, mods: &Mods, src: &[TyInfo], dst: TyInfo) -> bool {
-        let packed = src.iter().enumerate().any(|(i, ty)| {
+    /// Notes which sources modifiers apply to; returns whether the instruction needs the general handler.
+    pub fn note_modifiers(&mut self, mods: &Mods, src: &[TyInfo], dst: TyInfo) -> bool {
+        for (i, ty) in src.iter().enumerate() {
             let bit = |field: u8| field >> i & 1 != 0;
             let crossed = match ty.kind {
                 Kind::Mix => bit(mods.op_sel_hi),
-                _ => bit(mods.op_sel) || !bit(mods.op_sel_hi) || bit(mods.neg_lo) || bit(mods.neg_hi),
+                _ => bit(mods.op_sel) || !bit(mods.op_sel_hi) || bit(mods.neg_hi),
             };
-            ty.is_packed() && crossed
-        });
-        packed
-            || self.get(DPP_KIND) != 0
+            let touched = ty.is_packed() && crossed
+                || bit(mods.neg | mods.neg_lo | mods.abs)
+                || self.get(SRC_HIGH) >> i & 1 != 0
+                || (i == 0 && self.get(DPP_KIND) != 0)
+                || (i < 2 && self.get(SDWA) != 0);
+            self.set(TOUCHED, u64::from(touched) << i);
+        }
+        self.get(TOUCHED) != 0
             || self.get(SDWA) != 0
-            || (mods.neg | mods.abs | mods.neg_lo | mods.neg_hi) != 0
             || mods.clamp
             || mods.omod != 0
-            || self.get(SRC_HIGH) != 0
             || (dst.bits == 16 && self.get(DST_HIGH) != 0)
     }
 
@@ -183,64 +188,64 @@ impl Extra {
             11 => row.checked_sub(1),
             12 => (lane >= 32).then_some(31),
             13 => Some(row + data % 16),
-            14 => Some(row + (at ^ data % 16)),
+            14 => Some(row + (at ^ (data % 16))),
             _ => Some((lane & !7) + (data >> (3 * (lane & 7)) & 7)),
         }
     }
 }
 
-/// Reads the sources of half a wave with their modifiers and returns the lanes that are written: EXEC, less
-/// what DPP leaves out.
+/// One source of half a wave with its modifiers; DPP takes lanes out of `lanes`, those that are written.
 #[inline(always)]
-pub(super) fn sources(
-    wave: &Wave,
+pub(super) fn source<'a>(
+    wave: &'a Wave,
     op: &Op,
-    half: usize,
-    types: &[TyInfo; 3],
+    (i, half): (usize, usize),
+    ty: TyInfo,
     mode: &Mode,
-    outs: &mut [Out; 3],
-) -> u32 {
+    lanes: &mut u32,
+    temps: &'a mut Temps,
+) -> Rows<'a> {
     let extra = Extra(op.imm);
-    let mut lanes = wave.exec(half);
-    for (i, (ty, out)) in types.iter().zip(outs.iter_mut()).enumerate() {
-        if ty.kind == Kind::Nil {
-            continue;
-        }
-        let wide = ty.bits == 64;
-        if i == 0 && extra.get(DPP_KIND) != 0 {
-            lanes &= gather(wave, op.src[0], half, extra, wide, out);
-        } else {
-            let mut temp = Row::ZERO;
-            out.lo = *wave.row(op.src[i], half, &mut temp);
-            if wide {
-                out.hi = *wave.row(op.src[i].dword(1), half, &mut temp);
-            }
-        }
-        if i < 2 && extra.get(SDWA) != 0 {
-            select(&mut out.lo, extra.get(SRC_SEL[i]), extra.get(SRC_SEXT[i]) != 0);
-        }
-        if extra.get(SRC_HIGH) >> i & 1 != 0 {
-            out.lo.0.iter_mut().for_each(|x| *x >>= 16);
-        }
-        match ty.kind {
-            Kind::Int | Kind::Nil => {}
-            Kind::F16 | Kind::BF16 => signs(&mut out.lo, op.mods, i, 0x8000),
-            Kind::F32 => signs(&mut out.lo, op.mods, i, 0x8000_0000),
-            Kind::F64 => signs(&mut out.hi, op.mods, i, 0x8000_0000),
-            Kind::PkF16 | Kind::PkBF16 | Kind::PkInt16 => halves(&mut out.lo, op.mods, i, ty.kind),
-            Kind::PkF32 => dwords(out, op.mods, i),
-            Kind::Mix => {
-                if op.mods.op_sel_hi >> i & 1 != 0 {
-                    let shift = 16 * u32::from(op.mods.op_sel >> i & 1);
-                    out.lo.0.iter_mut().for_each(|x| *x = convert::f16(*x >> shift, mode).to_bits());
+    if extra.get(TOUCHED) >> i & 1 == 0 {
+        return Rows::of(wave, op.src[i], ty.bits, half, temps);
+    }
+    let wide = ty.bits == 64;
+    let [lo, hi] = temps;
+    let mut scalar = Row::ZERO;
+    let lo = lo.write(*wave.row(op.src[i], half, &mut scalar));
+    let hi = hi.write(if wide { *wave.row(op.src[i].dword(1), half, &mut scalar) } else { Row::ZERO });
+    if i == 0 && extra.get(DPP_KIND) != 0 {
+        *lanes &= gather(wave, op.src[0], half, extra, wide, lo, hi);
+    }
+    if i < 2 && extra.get(SDWA) != 0 {
+        select(lo, extra.get(SRC_SEL[i]), extra.get(SRC_SEXT[i]) != 0);
+    }
+    if extra.get(SRC_HIGH) >> i & 1 != 0 {
+        lo.0.iter_mut().for_each(|x| *x >>= 16);
+    }
+    match ty.kind {
+        Kind::Int | Kind::Nil => {}
+        Kind::F16 | Kind::BF16 => signs(lo, op.mods, i, 0x8000),
+        Kind::F32 => signs(lo, op.mods, i, 0x8000_0000),
+        Kind::F64 => signs(hi, op.mods, i, 0x8000_0000),
+        Kind::PkF16 | Kind::PkBF16 | Kind::PkInt16 => halves(lo, op.mods, i, ty.kind),
+        Kind::PkF32 => dwords(lo, hi, op.mods, i),
+        Kind::Mix => {
+            if op.mods.op_sel_hi >> i & 1 != 0 {
+                let shift = 16 * u32::from(op.mods.op_sel >> i & 1);
+                if mode.double.flush_in {
+                    lo.0.iter_mut().for_each(|x| *x = convert::f16(*x >> shift, mode).to_bits());
+                } else {
+                    lo.0.iter_mut().for_each(|x| *x = half::widen((*x >> shift) as u16).to_bits());
                 }
-                signs(&mut out.lo, op.mods, i, 0x8000_0000);
             }
+            signs(lo, op.mods, i, 0x8000_0000);
         }
     }
-    lanes
+    Rows { lo, hi }
 }
 
+#[inline(always)]
 fn signs(row: &mut Row, mods: Mods, i: usize, sign: u32) {
     if mods.abs >> i & 1 != 0 {
         row.0.iter_mut().for_each(|x| *x &= !sign);
@@ -252,6 +257,7 @@ fn signs(row: &mut Row, mods: Mods, i: usize, sign: u32) {
 }
 
 /// The halves that VOP3P's modifiers choose, with the signs that they choose.
+#[inline(always)]
 fn halves(row: &mut Row, mods: Mods, i: usize, kind: Kind) {
     let bit = |field: u8| u32::from(field >> i & 1);
     let (low, high) = (16 * bit(mods.op_sel), 16 * bit(mods.op_sel_hi));
@@ -265,10 +271,11 @@ fn halves(row: &mut Row, mods: Mods, i: usize, kind: Kind) {
 }
 
 /// As [`halves`], of a register pair.
-fn dwords(out: &mut Out, mods: Mods, i: usize) {
+#[inline(always)]
+fn dwords(lo: &mut Row, hi: &mut Row, mods: Mods, i: usize) {
     let bit = |field: u8| field >> i & 1 != 0;
     let flip = |neg| if bit(neg) { 0x8000_0000 } else { 0 };
-    for (lo, hi) in out.lo.0.iter_mut().zip(&mut out.hi.0) {
+    for (lo, hi) in lo.0.iter_mut().zip(&mut hi.0) {
         let pick = |high| if high { *hi } else { *lo };
         (*lo, *hi) =
             (pick(bit(mods.op_sel)) ^ flip(mods.neg_lo), pick(bit(mods.op_sel_hi)) ^ flip(mods.neg_hi));
@@ -276,7 +283,7 @@ fn dwords(out: &mut Out, mods: Mods, i: usize) {
 }
 
 /// Source 0 through DPP; returns the lanes that the result may be written to.
-fn gather(wave: &Wave, src: Src, half: usize, extra: Extra, wide: bool, out: &mut Out) -> u32 {
+fn gather(wave: &Wave, src: Src, half: usize, extra: Extra, wide: bool, lo: &mut Row, hi: &mut Row) -> u32 {
     let size = wave.size() as usize;
     let exec = wave.exec64();
     let inactive = extra.get(FETCH_INACTIVE) != 0;
@@ -288,7 +295,7 @@ fn gather(wave: &Wave, src: Src, half: usize, extra: Extra, wide: bool, out: &mu
             Src::Vgpr(register) => wave.lane(register, from),
             _ => wave.scalar(src),
         };
-        (out.lo.0[i], out.hi.0[i]) = match from {
+        (lo.0[i], hi.0[i]) = match from {
             Some(from) if wide => (read(src, from), read(src.dword(1), from)),
             Some(from) => (read(src, from), 0),
             None => (0, 0),
@@ -363,7 +370,7 @@ pub(super) fn finish(
                 x if x == SdwaUnused::Pad as u64 => 0,
                 x if x == SdwaUnused::Preserve as u64 => old & !mask,
                 // Sign extension: copies of the sign above.
-                _ if bits >> (shift + width - 1) & 1 != 0 => !(mask | (mask & mask.wrapping_neg()) - 1),
+                _ if bits >> (shift + width - 1) & 1 != 0 => !(mask | ((mask & mask.wrapping_neg()) - 1)),
                 _ => 0,
             };
             *new = bits | rest;

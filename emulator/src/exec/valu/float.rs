@@ -14,6 +14,7 @@ pub(super) trait Host: Float {
     fn add(a: V<Self>, b: V<Self>) -> V<Self>;
     fn mul(a: V<Self>, b: V<Self>) -> V<Self>;
     fn fma(a: V<Self>, b: V<Self>, c: V<Self>) -> V<Self>;
+    fn div(a: V<Self>, b: V<Self>) -> V<Self>;
     fn neg(a: V<Self>) -> V<Self>;
     /// Less, equal, or neither.
     fn less(a: V<Self>, b: V<Self>) -> bool;
@@ -54,6 +55,10 @@ macro_rules! host {
             #[inline(always)]
             fn fma(a: $v, b: $v, c: $v) -> $v {
                 <$float>::from_bits(a).mul_add(<$float>::from_bits(b), <$float>::from_bits(c)).to_bits()
+            }
+            #[inline(always)]
+            fn div(a: $v, b: $v) -> $v {
+                (<$float>::from_bits(a) / <$float>::from_bits(b)).to_bits()
             }
             #[inline(always)]
             fn neg(a: $v) -> $v {
@@ -109,6 +114,10 @@ impl Host for F16 {
     #[inline(always)]
     fn fma(a: u16, b: u16, c: u16) -> u16 {
         half::fma(a, b, c)
+    }
+    #[inline(always)]
+    fn div(a: u16, b: u16) -> u16 {
+        half::narrow(half::widen(a) / half::widen(b))
     }
     #[inline(always)]
     fn neg(a: u16) -> u16 {

@@ -96,15 +96,15 @@ pub(super) fn entry(name: &str, generation: Generation) -> Option<Entry> {
         // Multiplication
         "v_mul_lo_u16" => lane!(|a: U16, b: U16| -> U16 { a.wrapping_mul(b) }),
         "v_mul_lo_u32" => lane!(hot |a: U32, b: U32| -> U32 { a.wrapping_mul(b) }),
-        "v_mul_hi_u32" => lane!(|a: U32, b: U32| -> U32 { (u64::from(a) * u64::from(b) >> 32) as u32 }),
-        "v_mul_hi_i32" => lane!(|a: I32, b: I32| -> I32 { (i64::from(a) * i64::from(b) >> 32) as i32 }),
+        "v_mul_hi_u32" => lane!(|a: U32, b: U32| -> U32 { ((u64::from(a) * u64::from(b)) >> 32) as u32 }),
+        "v_mul_hi_i32" => lane!(|a: I32, b: I32| -> I32 { ((i64::from(a) * i64::from(b)) >> 32) as i32 }),
         "v_mul_u32_u24" => lane!(|a: U32, b: U32| -> U32 { u24(a).wrapping_mul(u24(b)) }),
         "v_mul_i32_i24" => lane!(|a: I32, b: I32| -> I32 { i24(a).wrapping_mul(i24(b)) }),
         "v_mul_hi_u32_u24" => {
-            lane!(|a: U32, b: U32| -> U32 { (u64::from(u24(a)) * u64::from(u24(b)) >> 32) as u32 })
+            lane!(|a: U32, b: U32| -> U32 { ((u64::from(u24(a)) * u64::from(u24(b))) >> 32) as u32 })
         }
         "v_mul_hi_i32_i24" => {
-            lane!(|a: I32, b: I32| -> I32 { (i64::from(i24(a)) * i64::from(i24(b)) >> 32) as i32 })
+            lane!(|a: I32, b: I32| -> I32 { ((i64::from(i24(a)) * i64::from(i24(b))) >> 32) as i32 })
         }
         "v_mad_u32_u24" => lane!(
             |a: U32, b: U32, c: U32| -> U32 { u24(a).wrapping_mul(u24(b)).wrapping_add(c) }

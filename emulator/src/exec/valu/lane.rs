@@ -164,20 +164,14 @@ impl Entry {
 /// An operand of half a wave: its low and its high dwords.
 #[derive(Clone, Copy)]
 pub(crate) struct Rows<'a> {
-    lo: &'a Row,
-    hi: &'a Row,
+    pub(super) lo: &'a Row,
+    pub(super) hi: &'a Row,
 }
 
 impl<'a> Rows<'a> {
     /// The rows of a source without modifiers, in place where it is a vector register.
     #[inline(always)]
-    fn of(
-        wave: &'a Wave,
-        src: Src,
-        bits: u32,
-        half: usize,
-        temps: &'a mut [MaybeUninit<Row>; 2],
-    ) -> Rows<'a> {
+    pub(super) fn of(wave: &'a Wave, src: Src, bits: u32, half: usize, temps: &'a mut Temps) -> Rows<'a> {
         let [lo, hi] = temps;
         if bits == 0 {
             return Rows { lo: &Row::ZERO, hi: &Row::ZERO };
@@ -202,7 +196,10 @@ fn row<'a>(wave: &'a Wave, src: Src, half: usize, temp: &'a mut MaybeUninit<Row>
     }
 }
 
-const fn temps() -> [MaybeUninit<Row>; 2] {
+/// Room for a source that is not in place.
+pub(super) type Temps = [MaybeUninit<Row>; 2];
+
+const fn temps() -> Temps {
     [const { MaybeUninit::uninit() }; 2]
 }
 
@@ -412,22 +409,29 @@ fn plain(
 #[inline(always)]
 fn modified(wave: &mut Wave, env: &Env<'_>, op: &Op, lanes: &Lanes) -> Flow {
     let mode = Mode::new(wave.mode, env.perturb);
-    let mut outs = [Out::ZERO, Out::ZERO];
-    let (mut written, mut masks) = ([0; 2], [0; 2]);
-    // DPP may read the other half, so nothing is written before both are computed.
-    for half in 0..wave.halves() {
-        let mut temps = [Out::ZERO, Out::ZERO, Out::ZERO];
-        written[half] = fetch::sources(wave, op, half, &lanes.src, &mode, &mut temps);
-        let [a, b, c] = &temps;
-        let rows = [a, b, c].map(|out| Rows { lo: &out.lo, hi: &out.hi });
+    let compute = |wave: &Wave, half: usize, out: &mut Out| {
+        let mut written = wave.exec(half);
+        let (mut a, mut b, mut c) = (temps(), temps(), temps());
+        let rows = [
+            fetch::source(wave, op, (0, half), lanes.src[0], &mode, &mut written, &mut a),
+            fetch::source(wave, op, (1, half), lanes.src[1], &mode, &mut written, &mut b),
+            fetch::source(wave, op, (2, half), lanes.src[2], &mode, &mut written, &mut c),
+        ];
         let bits = if lanes.mask_in { wave.mask(op.src[3], half) } else { 0 };
         // SAFETY: `Entry::of` chose the loop for this machine.
-        let mask = unsafe { (lanes.core)(&mode, op.mods.clamp, bits, &rows, &mut outs[half]) };
-        masks[half] = mask & written[half];
+        let mask = unsafe { (lanes.core)(&mode, op.mods.clamp, bits, &rows, out) };
+        (written, mask & written)
+    };
+    // DPP may read the other half, so nothing is written before both are computed.
+    let (mut first, mut second) = (Out::ZERO, Out::ZERO);
+    let (written, mask) = compute(wave, 0, &mut first);
+    let mut masks = [mask, 0];
+    if wave.halves() == 2 {
+        let (written, mask) = compute(wave, 1, &mut second);
+        masks[1] = mask;
+        fetch::finish(wave, op, 1, written, lanes.dst, &mode, &mut second);
     }
-    for half in 0..wave.halves() {
-        fetch::finish(wave, op, half, written[half], lanes.dst, &mode, &mut outs[half]);
-    }
+    fetch::finish(wave, op, 0, written, lanes.dst, &mode, &mut first);
     if lanes.mask_out {
         fetch::write_mask(wave, op, masks);
     }

@@ -197,27 +197,31 @@ impl Spec {
 
     /// Where result (i, j) of block b is: lane, register, bit.
     fn place(&self, wave: usize, op: &Op, b: usize, i: usize, j: usize) -> (usize, usize, u32) {
+        // Everything is a power of two: shifts, since this is most of the work.
         let (m, n) = (usize::from(self.m), usize::from(self.n));
-        let groups = wave / n;
+        let columns = n.trailing_zeros();
+        let groups = wave.trailing_zeros() - columns;
+        let below = |bits: u32| (1 << bits) - 1;
         match self.family {
             Family::Mfma if self.d == Element::F64 && m == 4 => (j + 4 * (b + 4 * i), 0, 0),
-            Family::Mfma if self.d == Element::F64 => (j + n * (i % 4), 2 * (i / 4), 0),
+            Family::Mfma if self.d == Element::F64 => (j + ((i % 4) << columns), 2 * (i / 4), 0),
             Family::Mfma if m == 4 => (j + 4 * b, i, 0),
             // Four rows go to four registers, the next four to the next lanes.
             Family::Mfma => {
                 let four = i / 4;
-                (j + n * (four % groups), b * m * n / wave + four / groups * 4 + i % 4, 0)
+                let register = (b * m * n) >> wave.trailing_zeros();
+                (j + ((four & below(groups)) << columns), register + (four >> groups) * 4 + i % 4, 0)
             }
             Family::Wmma11 => {
                 let high = self.d.bits() == 16 && op.mods.op_sel & 4 != 0;
-                (j + n * (i % groups), i / groups, if high { 16 } else { 0 })
+                (j + ((i & below(groups)) << columns), i >> groups, if high { 16 } else { 0 })
             }
             Family::Wmma12 => {
-                let rows = m / groups;
-                let at = i % rows;
+                let rows = m.trailing_zeros() - groups;
+                let (lane, at) = (j + ((i >> rows) << columns), i & below(rows));
                 match self.d.bits() {
-                    16 => (j + n * (i / rows), at / 2, 16 * (at as u32 % 2)),
-                    _ => (j + n * (i / rows), at, 0),
+                    16 => (lane, at / 2, 16 * (at as u32 % 2)),
+                    _ => (lane, at, 0),
                 }
             }
         }
@@ -421,6 +425,7 @@ impl<T: Number> Exec for Matrix<T> {
 }
 
 /// Bits `at..at + bits` of a source's registers in one lane.
+#[inline(always)]
 fn field(wave: &Wave, src: Src, lane: usize, at: usize, bits: u32) -> u64 {
     let dword = |n: usize| {
         u64::from(match src.dword(n as u16) {
@@ -451,11 +456,13 @@ fn load_a<T: Number>(wave: &Wave, gfx: Gfx, op: &Op, spec: &Spec, b: usize, out:
     let signed = op.mods.neg_lo & 1 != 0;
     for i in 0..m {
         for s in 0..stored {
-            let lane = i + m * (block + blocks * (s / per_lane));
-            let element = s % per_lane;
-            let bits = field(wave, op.src[0], lane % size, element * spec.a.bits() as usize, spec.a.bits());
+            let lane = i + m * (block + blocks * (s >> per_lane.trailing_zeros()));
+            let element = s & (per_lane - 1);
+            let bits =
+                field(wave, op.src[0], lane & (size - 1), element * spec.a.bits() as usize, spec.a.bits());
             let value = T::element(bits, spec.a, signed, gfx.generation());
-            let at = if spec.sparse { sparse_position(wave, op, spec, lane % size, s, per_lane) } else { s };
+            let at =
+                if spec.sparse { sparse_position(wave, op, spec, lane & (size - 1), s, per_lane) } else { s };
             out[i * k + at] = negated(value, op, spec, 0, element);
         }
     }
@@ -485,10 +492,11 @@ fn load_b<T: Number>(wave: &Wave, gfx: Gfx, op: &Op, spec: &Spec, b: usize, out:
     let signed = op.mods.neg_lo & 2 != 0;
     for j in 0..n {
         for at in 0..k {
-            let lane = j + n * (b + blocks * (at / per_lane));
+            let lane = j + n * (b + blocks * (at >> per_lane.trailing_zeros()));
             let lane = if spec.d == Element::F64 { lane } else { pattern(spec.blgp, lane) };
-            let element = at % per_lane;
-            let bits = field(wave, op.src[1], lane % size, element * spec.b.bits() as usize, spec.b.bits());
+            let element = at & (per_lane - 1);
+            let bits =
+                field(wave, op.src[1], lane & (size - 1), element * spec.b.bits() as usize, spec.b.bits());
             let value = T::element(bits, spec.b, signed, gfx.generation());
             out[at * n + j] = negated(value, op, spec, 1, element);
         }
@@ -509,7 +517,7 @@ fn pattern(blgp: u8, lane: usize) -> usize {
 /// An element of source 0 or 1 with its sign: WMMA has one for each half, f64 MFMA has BLGP.
 fn negated<T: Number>(value: T, op: &Op, spec: &Spec, source: u32, element: usize) -> T {
     let wmma = spec.family != Family::Mfma && matches!(spec.a, Element::F16 | Element::Bf16);
-    let mask = if element % 2 == 0 { op.mods.neg_lo } else { op.mods.neg_hi };
+    let mask = if element.is_multiple_of(2) { op.mods.neg_lo } else { op.mods.neg_hi };
     let negate = match spec.family {
         Family::Mfma => spec.d == Element::F64 && spec.blgp >> source & 1 != 0,
         _ => wmma && mask >> source & 1 != 0,
@@ -524,7 +532,8 @@ fn load_c<T: Number>(wave: &Wave, op: &Op, spec: &Spec, lanes: usize, b: usize, 
         _ => (op.mods.neg_lo & 4 != 0, op.mods.neg_hi & 4 != 0),
     };
     for (at, out) in out.iter_mut().enumerate() {
-        let (lane, register, bit) = spec.place(lanes, op, b, at / n, at % n);
+        let (i, j) = (at >> n.trailing_zeros(), at & (n - 1));
+        let (lane, register, bit) = spec.place(lanes, op, b, i, j);
         let bits = match op.src[2] {
             // A constant is in every place.
             Src::Const([low, high]) => u64::from(low) | u64::from(high) << 32,

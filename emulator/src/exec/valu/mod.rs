@@ -128,7 +128,7 @@ fn prepare(gfx: Gfx, inst: &Inst, tabled: &Tabled) -> Op {
         }
         _ => {}
     }
-    op.run = if extra.needs_general(&op.mods, types, entry.dst) { entry.general } else { entry.plain };
+    op.run = if extra.note_modifiers(&op.mods, types, entry.dst) { entry.general } else { entry.plain };
     op.imm = extra.0;
     op
 }

@@ -155,6 +155,7 @@ impl Exact {
         }
     }
 
+    #[cfg(test)]
     /// The quotient with 60 more bits than the divisor has, and a sticky bit.
     pub fn div(self, by: Exact) -> Exact {
         let (a, b) = (self.normal(), by.normal());
@@ -267,6 +268,7 @@ pub(crate) fn fma<F: Format>(a: u64, b: u64, c: u64, env: Env) -> u64 {
     round::<F>(product.add(unpack::<F>(c, env), env.round), env)
 }
 
+#[cfg(test)]
 pub(crate) fn div<F: Format>(a: u64, b: u64, env: Env) -> u64 {
     if let Some(nan) = first_nan::<F>(&[a, b]) {
         return nan;

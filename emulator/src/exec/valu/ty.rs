@@ -100,16 +100,16 @@ macro_rules! types {
                 match Kind::$kind {
                     Kind::F16 => soft::is_nan::<soft::F16>(u64::from(value.put().0)),
                     Kind::BF16 => soft::is_nan::<soft::BF16>(u64::from(value.put().0)),
-                    Kind::F32 => value.put().0 & 0x7fff_ffff > 0x7f80_0000,
+                    Kind::F32 => f32::from_bits(value.put().0).is_nan(),
                     Kind::PkF16 => [0, 16].iter().any(|shift| value.put().0 >> shift & 0x7fff > 0x7c00),
                     Kind::PkF32 => {
                         let (lo, hi) = value.put();
-                        (lo & 0x7fff_ffff > 0x7f80_0000) | (hi & 0x7fff_ffff > 0x7f80_0000)
+                        f32::from_bits(lo).is_nan() | f32::from_bits(hi).is_nan()
                     }
-                    Kind::F64 => value.put().1 & 0x7fff_ffff >= 0x7ff0_0000 && {
+                    Kind::F64 => {
                         let (lo, hi) = value.put();
-                        soft::is_nan::<soft::F64>(u64::from(hi) << 32 | u64::from(lo))
-                    },
+                        f64::from_bits(u64::from(hi) << 32 | u64::from(lo)).is_nan()
+                    }
                     _ => false,
                 }
             }

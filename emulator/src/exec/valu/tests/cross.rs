@@ -113,7 +113,7 @@ fn dpp_patterns_of_rdna() {
     expect(Gfx1100, &format!("v_mov_b32_dpp v0, v1 row_xmask:3 {all}"), |i| Some(i ^ 3));
     expect(Gfx1100, &format!("v_mov_b32_dpp v0, v1 row_ror:3 {all}"), |i| Some(i / 16 * 16 + (i + 13) % 16));
     expect(Gfx1100, "v_mov_b32_dpp v0, v1 row_mirror row_mask:0x2 bank_mask:0x5", |i| {
-        (i >= 16 && i / 4 % 2 == 0).then(|| i ^ 15)
+        (i >= 16 && i / 4 % 2 == 0).then_some(i ^ 15)
     });
     expect(Gfx1100, "v_mov_b32_dpp v0, v1 dpp8:[7,6,5,4,3,2,1,0]", |i| Some(i ^ 7));
 }

@@ -26,7 +26,7 @@ fn comparison_in_wave64_writes_a_pair() {
     let mut lab = Lab::new(Gfx90a);
     lab.exec(u64::MAX << 8);
     lab.set(1, |lane| lane as u32).set(2, |_| 40).asm("v_cmp_lt_i32_e64 s[6:7], v1, v2");
-    assert_eq!(lab.wave.sgpr64(6), (1 << 40) - 1 & !0xff);
+    assert_eq!(lab.wave.sgpr64(6), ((1 << 40) - 1) & !0xff);
 }
 
 #[test]

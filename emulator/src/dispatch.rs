@@ -54,9 +54,7 @@ pub(crate) fn launch(memory: &Memory, kernel: &Kernel, launch: &Launch<'_>) -> R
     let kernarg_bytes = u64::from(info.kernarg_size) + KERNARG_PADDING;
     let block = kernarg_bytes.next_multiple_of(64);
     let size = block + PACKET_SIZE + QUEUE_SIZE;
-    let kernarg = memory
-        .alloc(size, Some("the launch's arguments".into()))
-        .map_err(|error| refuse(Fault::Memory(error)))?;
+    let kernarg = memory.take_block(size).map_err(|error| refuse(Fault::Memory(error)))?;
     let (packet, queue) = (kernarg + block, kernarg + block + PACKET_SIZE);
     let arguments = arguments(info, launch);
     let written = memory
@@ -98,8 +96,7 @@ pub(crate) fn launch(memory: &Memory, kernel: &Kernel, launch: &Launch<'_>) -> R
         };
         dispatch.run()
     });
-    let freed = memory.free(kernarg);
-    debug_assert!(freed.is_ok(), "the launch's own allocation");
+    memory.give_block_back(kernarg, size);
     result
 }
 
@@ -484,7 +481,9 @@ impl<'a> Worker<'a> {
         Worker {
             dispatch,
             env,
-            waves: (0..waves).map(|_| Wave::new(size)).collect(),
+            waves: (0..waves)
+                .map(|_| Wave::with_registers(size, module.code.vgprs, module.code.agprs))
+                .collect(),
             status: vec![Status::Running; waves as usize],
             scratch: vec![0; scratch as usize],
             report: Report::default(),

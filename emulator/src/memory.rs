@@ -103,6 +103,8 @@ pub(crate) struct Memory {
     state: Mutex<State>,
     /// Allocations with lower numbers count as written: a launch that kept no track of its writes saw them.
     trusted_below: AtomicU64,
+    /// Blocks of [`GRANULE`] bytes for launches' arguments, kept from launch to launch.
+    blocks: Mutex<Vec<u64>>,
 }
 
 struct State {
@@ -122,7 +124,14 @@ impl Memory {
         let cursor = region.base + GRANULE;
         let state = State { live: Arc::default(), freed: VecDeque::new(), used: 0, cursor, next_id: 1 };
         let trusted_below = AtomicU64::new(0);
-        Ok(Memory { region, written, total, state: Mutex::new(state), trusted_below })
+        Ok(Memory {
+            region,
+            written,
+            total,
+            state: Mutex::new(state),
+            trusted_below,
+            blocks: Mutex::default(),
+        })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -151,6 +160,32 @@ impl Memory {
         // SAFETY: the bits of a granule-aligned range within the region; nobody else knows the range yet.
         unsafe { pointer(bits).write_bytes(0, (span / 8) as usize) };
         Ok(base)
+    }
+
+    /// Memory for a launch's arguments.
+    pub fn take_block(&self, size: u64) -> Result<u64, MemoryError> {
+        let kept = || self.blocks.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        match (size <= GRANULE).then(kept).flatten() {
+            Some(block) => Ok(block),
+            None => {
+                let size = size.max(GRANULE);
+                let address = self.alloc(size, Some("a launch's arguments".into()))?;
+                // What the machine itself needs is not the program's to use up.
+                if size == GRANULE {
+                    self.state().used -= size;
+                }
+                Ok(address)
+            }
+        }
+    }
+
+    /// Takes back what [`Memory::take_block`] gave for `size` bytes.
+    pub fn give_block_back(&self, address: u64, size: u64) {
+        if size <= GRANULE {
+            self.blocks.lock().unwrap_or_else(PoisonError::into_inner).push(address);
+        } else if self.free(address).is_err() {
+            debug_assert!(false, "a launch's own allocation");
+        }
     }
 
     pub fn free(&self, address: u64) -> Result<(), MemoryError> {

@@ -171,13 +171,15 @@ fn numbers(launch: &Launch) -> TokenStream {
 }
 
 fn entry(function: &Function, combination: &Combination, callee: &TokenStream) -> TokenStream {
-    let name = format_ident!("{}", combination.name, span = function.item.sig.ident.span());
+    let name = &combination.name;
+    // Another name in Rust than the function's, which it would hide.
+    let entry = format_ident!("kernel_{name}", span = function.item.sig.ident.span());
     let params: Vec<&Ident> = function.params.iter().map(|p| &p.name).collect();
     let types = function.params.iter().map(|p| &p.ty);
     quote! {
         #[cfg(any(target_arch = "amdgpu", target_arch = "nvptx64"))]
-        #[unsafe(no_mangle)]
-        pub unsafe extern "gpu-kernel" fn #name(#(#params: #types),*) {
+        #[unsafe(export_name = #name)]
+        pub unsafe extern "gpu-kernel" fn #entry(#(#params: #types),*) {
             unsafe { #callee(#(#params),*) }
         }
     }

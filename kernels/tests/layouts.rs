@@ -173,7 +173,8 @@ fn choices_among_any_three_layouts_are_right() {
             );
         }
         for i in 0..numel {
-            let want = if case.at(0, i) % 3 != 0 { case.at(1, i) as f32 } else { -(case.at(2, i) as f32) };
+            let (t, f) = (case.at(1, i) as f32, -(case.at(2, i) as f32));
+            let want = if case.at(0, i).is_multiple_of(3) { f } else { t };
             assert_eq!(
                 to[to_start + i],
                 want,

@@ -8,7 +8,7 @@
 use std::f64::consts;
 
 use amdgpu_device::math::{Compute, Math, Value};
-use amdgpu_device::{Float, bf16, f8e4m3, f16};
+use amdgpu_device::{bf16, f8e4m3, f16};
 
 mod exact;
 

@@ -52,9 +52,7 @@ pub trait Value: Copy + PartialOrd + Neg<Output = Self> {
 }
 
 /// What the functions are written on.
-trait Real:
-    Value + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Div<Output = Self>
-{
+trait Real: Value + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Div<Output = Self> {
     /// Positive infinity.
     const INFINITY: Self;
     /// A quiet NaN.

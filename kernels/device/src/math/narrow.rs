@@ -91,7 +91,8 @@ impl Math for Narrow {
     fn tanh(self) -> Self {
         let x = self.0;
         let z = x * x;
-        let near = (x * z).fma(poly!(z; -0.333_332_99, 0.133_319_33, -0.053_784_32, 0.020_796_778, -0.005_895_288), x);
+        let near =
+            (x * z).fma(poly!(z; -0.333_333, 0.133_319_33, -0.053_784_32, 0.020_796_778, -0.005_895_288), x);
         let far = rcp_estimate(1.0 + Self::power(x.abs() * core::f32::consts::LOG2_E)).fma(-2.0, 1.0);
         Narrow(if x.abs() < 0.6 { near } else { far }.copysign(x))
     }

@@ -64,6 +64,9 @@ impl Function {
     /// Its value.
     pub fn apply(&self, x: Value, param: Option<Value>) -> Value {
         let dtype = x.dtype();
+        if self.name == "copy" {
+            return x; // its bits, also those of a NaN
+        }
         match (&self.float, self.integer) {
             (_, Some(integer)) if !dtype.is_float() => Value::from_int(dtype, integer(x.to_int())),
             (Float::One(f), _) => Value::from_f64(dtype, f(x.to_f64())),
@@ -111,8 +114,11 @@ fn gelu(x: f64) -> f64 {
     let sum_low = (C1.0 - (sum - of_cubic)) + (cubic - of_cubic) + cubic_low + C1.1;
     let v = x * sum;
     let v_low = x.mul_add(sum, -v) + x * sum_low;
-    let e = (-v).exp();
-    x / (1.0 + (e - e * v_low))
+    // e^−|v|, which underflows where e^|v| would overflow
+    let low = if v < 0.0 { v_low } else { -v_low };
+    let e = (-v.abs()).exp();
+    let e = e + e * low;
+    x * if v < 0.0 { e } else { 1.0 } / (1.0 + e)
 }
 
 fn elu(x: f64, alpha: f64) -> f64 {

@@ -362,15 +362,30 @@ fn definition<L: Loops>(m: &Mode, clamp: bool, bits: u32, rows: &[Rows<'_>; 3], 
     L::run::<false>(m, clamp, bits, rows, out)
 }
 
+/// The loop of one instruction, inlined or called. A trait, since a closure that is not inlined is compiled for
+/// the baseline.
+trait Run32 {
+    fn run(&self, m: &Mode, bits: u32, rows: &[Rows<'_>; 3], out: &mut Out) -> u32;
+}
+
+impl<L: Lane> Run32 for Values<L> {
+    #[inline(always)]
+    fn run(&self, m: &Mode, bits: u32, rows: &[Rows<'_>; 3], out: &mut Out) -> u32 {
+        <Self as Loops>::run::<true>(m, false, bits, rows, out)
+    }
+}
+
+impl Run32 for &Lanes {
+    #[inline(always)]
+    fn run(&self, m: &Mode, bits: u32, rows: &[Rows<'_>; 3], out: &mut Out) -> u32 {
+        // SAFETY: `Entry::of` chose the loop for this machine.
+        unsafe { (self.core)(m, false, bits, rows, out) }
+    }
+}
+
 /// Executes an instruction without modifiers.
 #[inline(always)]
-fn plain(
-    wave: &mut Wave,
-    env: &Env<'_>,
-    op: &Op,
-    lanes: &Lanes,
-    run: impl Fn(&Mode, u32, &[Rows<'_>; 3], &mut Out) -> u32,
-) -> Flow {
+fn plain(wave: &mut Wave, env: &Env<'_>, op: &Op, lanes: &Lanes, run: impl Run32) -> Flow {
     let mode = Mode::new(wave.mode, env.perturb);
     let mut masks = [0; 2];
     for half in 0..wave.halves() {
@@ -386,7 +401,7 @@ fn plain(
             Rows::of(wave, op.src[1], lanes.src[1].bits, half, &mut b),
             Rows::of(wave, op.src[2], lanes.src[2].bits, half, &mut c),
         ];
-        masks[half] = run(&mode, bits, &rows, &mut out) & exec;
+        masks[half] = run.run(&mode, bits, &rows, &mut out) & exec;
         let Dst::Vgpr(register) = op.dst[0] else { continue };
         if lanes.dst.bits == 16 && !Extra(op.imm).zeroes_half() {
             let old = wave.vgpr(register, half);
@@ -405,29 +420,32 @@ fn plain(
     Flow::Next
 }
 
+/// Computes half a wave; returns the lanes that are written, and the lane mask.
+#[inline(always)]
+fn modified_half(wave: &Wave, op: &Op, lanes: &Lanes, mode: &Mode, half: usize, out: &mut Out) -> (u32, u32) {
+    let mut written = wave.exec(half);
+    let (mut a, mut b, mut c) = (temps(), temps(), temps());
+    let rows = [
+        fetch::source(wave, op, (0, half), lanes.src[0], mode, &mut written, &mut a),
+        fetch::source(wave, op, (1, half), lanes.src[1], mode, &mut written, &mut b),
+        fetch::source(wave, op, (2, half), lanes.src[2], mode, &mut written, &mut c),
+    ];
+    let bits = if lanes.mask_in { wave.mask(op.src[3], half) } else { 0 };
+    // SAFETY: `Entry::of` chose the loop for this machine.
+    let mask = unsafe { (lanes.core)(mode, op.mods.clamp, bits, &rows, out) };
+    (written, mask & written)
+}
+
 /// Executes an instruction with modifiers.
 #[inline(always)]
 fn modified(wave: &mut Wave, env: &Env<'_>, op: &Op, lanes: &Lanes) -> Flow {
     let mode = Mode::new(wave.mode, env.perturb);
-    let compute = |wave: &Wave, half: usize, out: &mut Out| {
-        let mut written = wave.exec(half);
-        let (mut a, mut b, mut c) = (temps(), temps(), temps());
-        let rows = [
-            fetch::source(wave, op, (0, half), lanes.src[0], &mode, &mut written, &mut a),
-            fetch::source(wave, op, (1, half), lanes.src[1], &mode, &mut written, &mut b),
-            fetch::source(wave, op, (2, half), lanes.src[2], &mode, &mut written, &mut c),
-        ];
-        let bits = if lanes.mask_in { wave.mask(op.src[3], half) } else { 0 };
-        // SAFETY: `Entry::of` chose the loop for this machine.
-        let mask = unsafe { (lanes.core)(&mode, op.mods.clamp, bits, &rows, out) };
-        (written, mask & written)
-    };
     // DPP may read the other half, so nothing is written before both are computed.
     let (mut first, mut second) = (Out::ZERO, Out::ZERO);
-    let (written, mask) = compute(wave, 0, &mut first);
+    let (written, mask) = modified_half(wave, op, lanes, &mode, 0, &mut first);
     let mut masks = [mask, 0];
     if wave.halves() == 2 {
-        let (written, mask) = compute(wave, 1, &mut second);
+        let (written, mask) = modified_half(wave, op, lanes, &mode, 1, &mut second);
         masks[1] = mask;
         fetch::finish(wave, op, 1, written, lanes.dst, &mode, &mut second);
     }
@@ -439,8 +457,7 @@ fn modified(wave: &mut Wave, env: &Env<'_>, op: &Op, lanes: &Lanes) -> Flow {
 }
 
 fn plain_base(wave: &mut Wave, env: &Env<'_>, op: &Op, lanes: &Lanes) -> Flow {
-    // SAFETY: `Entry::of` chose the loop for this machine.
-    plain(wave, env, op, lanes, |m, bits, rows, out| unsafe { (lanes.core)(m, false, bits, rows, out) })
+    plain(wave, env, op, lanes, lanes)
 }
 
 fn modified_base(wave: &mut Wave, env: &Env<'_>, op: &Op, lanes: &Lanes) -> Flow {
@@ -450,8 +467,7 @@ fn modified_base(wave: &mut Wave, env: &Env<'_>, op: &Op, lanes: &Lanes) -> Flow
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
 fn plain_v3(wave: &mut Wave, env: &Env<'_>, op: &Op, lanes: &Lanes) -> Flow {
-    // SAFETY: `Entry::of` chose the loop for this machine.
-    plain(wave, env, op, lanes, |m, bits, rows, out| unsafe { (lanes.core)(m, false, bits, rows, out) })
+    plain(wave, env, op, lanes, lanes)
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -466,9 +482,7 @@ struct Hot<L>(PhantomData<L>);
 impl<L: Lane> Exec for Hot<L> {
     #[inline(always)]
     fn exec(wave: &mut Wave, env: &mut Env<'_>, op: &Op) -> Flow {
-        plain(wave, env, op, &lanes::<Values<L>>(base::<Values<L>>), |m, bits, rows, out| {
-            Values::<L>::run::<true>(m, false, bits, rows, out)
-        })
+        plain(wave, env, op, &lanes::<Values<L>>(base::<Values<L>>), Values::<L>(PhantomData))
     }
 }
 

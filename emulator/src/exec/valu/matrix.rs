@@ -14,7 +14,8 @@ use super::mode::Env as FloatEnv;
 use super::soft;
 use crate::exec::isa::Exec;
 use crate::exec::op::{Dst, Kind, Src, Unit};
-use crate::exec::{Env, Flow, Op, Wave};
+use crate::exec::wave::LANES;
+use crate::exec::{Env, Flow, Op, Row, Wave};
 use crate::gfx::{Generation, Gfx};
 use crate::inst::{Inst, Operand};
 
@@ -195,30 +196,30 @@ impl Spec {
         }
     }
 
-    /// Where result (i, j) of block b is: lane, register, bit.
-    fn place(&self, wave: usize, op: &Op, b: usize, i: usize, j: usize) -> (usize, usize, u32) {
-        // Everything is a power of two: shifts, since this is most of the work.
+    /// Where row i of the results of block b is: first lane (one for each column follows), register, bit.
+    fn place(&self, wave: usize, op: &Op, b: usize, i: usize) -> (usize, usize, u32) {
+        // Everything is a power of two.
         let (m, n) = (usize::from(self.m), usize::from(self.n));
         let columns = n.trailing_zeros();
         let groups = wave.trailing_zeros() - columns;
         let below = |bits: u32| (1 << bits) - 1;
         match self.family {
-            Family::Mfma if self.d == Element::F64 && m == 4 => (j + 4 * (b + 4 * i), 0, 0),
-            Family::Mfma if self.d == Element::F64 => (j + ((i % 4) << columns), 2 * (i / 4), 0),
-            Family::Mfma if m == 4 => (j + 4 * b, i, 0),
+            Family::Mfma if self.d == Element::F64 && m == 4 => (4 * (b + 4 * i), 0, 0),
+            Family::Mfma if self.d == Element::F64 => ((i % 4) << columns, 2 * (i / 4), 0),
+            Family::Mfma if m == 4 => (4 * b, i, 0),
             // Four rows go to four registers, the next four to the next lanes.
             Family::Mfma => {
                 let four = i / 4;
                 let register = (b * m * n) >> wave.trailing_zeros();
-                (j + ((four & below(groups)) << columns), register + (four >> groups) * 4 + i % 4, 0)
+                ((four & below(groups)) << columns, register + (four >> groups) * 4 + i % 4, 0)
             }
             Family::Wmma11 => {
                 let high = self.d.bits() == 16 && op.mods.op_sel & 4 != 0;
-                (j + ((i & below(groups)) << columns), i >> groups, if high { 16 } else { 0 })
+                ((i & below(groups)) << columns, i >> groups, if high { 16 } else { 0 })
             }
             Family::Wmma12 => {
                 let rows = m.trailing_zeros() - groups;
-                let (lane, at) = (j + ((i >> rows) << columns), i & below(rows));
+                let (lane, at) = ((i >> rows) << columns, i & below(rows));
                 match self.d.bits() {
                     16 => (lane, at / 2, 16 * (at as u32 % 2)),
                     _ => (lane, at, 0),
@@ -402,21 +403,22 @@ impl<T: Number> Exec for Matrix<T> {
             }
         }
         let Dst::Vgpr(register) = op.dst[0] else { return Flow::Next };
-        for b in 0..blocks {
-            for i in 0..m {
-                for j in 0..n {
-                    let (lane, offset, bit) = spec.place(lanes, op, b, i, j);
-                    let bits = results.as_flattened()[b * m * n + i * n + j].store(spec.d);
-                    let register = register + offset as u16;
-                    if spec.d.bits() == 16 {
-                        let old = wave.lane(register, lane);
-                        wave.set_lane(register, lane, old & !(0xffff << bit) | (bits as u32) << bit);
-                    } else {
-                        wave.set_lane(register, lane, bits as u32);
-                    }
-                    if spec.d.bits() == 64 {
-                        wave.set_lane(register + 1, lane, (bits >> 32) as u32);
-                    }
+        for (row, results) in results.as_flattened()[..blocks * m * n].chunks_exact(n).enumerate() {
+            let (lane, offset, bit) = spec.place(lanes, op, row / m, row % m);
+            let register = register + offset as u16;
+            let (half, first) = (lane / LANES, lane % LANES);
+            let words = &mut wave.vgpr_mut(register, half).0[first..first + n];
+            for (word, result) in words.iter_mut().zip(results) {
+                let bits = result.store(spec.d);
+                *word = match spec.d.bits() {
+                    16 => *word & !(0xffff << bit) | (bits as u32) << bit,
+                    _ => bits as u32,
+                };
+            }
+            if spec.d.bits() == 64 {
+                let words = &mut wave.vgpr_mut(register + 1, half).0[first..first + n];
+                for (word, result) in words.iter_mut().zip(results) {
+                    *word = (result.store(spec.d) >> 32) as u32;
                 }
             }
         }
@@ -424,19 +426,24 @@ impl<T: Number> Exec for Matrix<T> {
     }
 }
 
-/// Bits `at..at + bits` of a source's registers in one lane.
+/// Bits `at..at + bits` of a source's registers, in `count` lanes of one half of the wave from `lane` on.
 #[inline(always)]
-fn field(wave: &Wave, src: Src, lane: usize, at: usize, bits: u32) -> u64 {
-    let dword = |n: usize| {
-        u64::from(match src.dword(n as u16) {
-            Src::Vgpr(register) => wave.lane(register, lane),
-            scalar => wave.scalar(scalar),
-        })
-    };
-    let (word, bit) = (at / 32, at % 32);
-    match bits {
-        64 => dword(word) | dword(word + 1) << 32,
-        _ => dword(word) >> bit & ((1 << bits) - 1),
+fn fields(
+    wave: &Wave,
+    src: Src,
+    (lane, count): (usize, usize),
+    (at, bits): (usize, u32),
+    mut f: impl FnMut(usize, u64),
+) {
+    let half = lane / LANES % wave.halves();
+    let mask = u64::MAX >> (64 - bits);
+    let (word, bit) = ((at / 32) as u16, at % 32);
+    let (mut low, mut high) = (Row::ZERO, Row::ZERO);
+    let low = wave.row(src.dword(word), half, &mut low);
+    let high = if bits == 64 { wave.row(src.dword(word + 1), half, &mut high) } else { &high };
+    for i in 0..count {
+        let at = (lane + i) % LANES;
+        f(i, (u64::from(low.0[at]) | u64::from(high.0[at]) << 32) >> bit & mask);
     }
 }
 
@@ -454,17 +461,15 @@ fn load_a<T: Number>(wave: &Wave, gfx: Gfx, op: &Op, spec: &Spec, b: usize, out:
     let block = (b & !(group - 1)) + (usize::from(spec.abid) & (group - 1));
     let block = if group == 1 { b } else { block };
     let signed = op.mods.neg_lo & 1 != 0;
-    for i in 0..m {
-        for s in 0..stored {
-            let lane = i + m * (block + blocks * (s >> per_lane.trailing_zeros()));
-            let element = s & (per_lane - 1);
-            let bits =
-                field(wave, op.src[0], lane & (size - 1), element * spec.a.bits() as usize, spec.a.bits());
+    for s in 0..stored {
+        let lane = m * (block + blocks * (s >> per_lane.trailing_zeros()));
+        let element = s & (per_lane - 1);
+        let bits = (element * spec.a.bits() as usize, spec.a.bits());
+        fields(wave, op.src[0], (lane, m), bits, |i, bits| {
             let value = T::element(bits, spec.a, signed, gfx.generation());
-            let at =
-                if spec.sparse { sparse_position(wave, op, spec, lane & (size - 1), s, per_lane) } else { s };
+            let at = if spec.sparse { sparse_position(wave, op, spec, lane + i, s, per_lane) } else { s };
             out[i * k + at] = negated(value, op, spec, 0, element);
-        }
+        });
     }
 }
 
@@ -477,7 +482,8 @@ fn sparse_position(wave: &Wave, op: &Op, spec: &Spec, lane: usize, stored: usize
         Family::Mfma => usize::from(spec.abid) % sets,
         _ => usize::from(spec.index_key) % sets,
     };
-    let index = field(wave, op.src[3], lane, set * width + 2 * (stored % per_lane), 2);
+    let mut index = 0;
+    fields(wave, op.src[3], (lane, 1), (set * width + 2 * (stored % per_lane), 2), |_, bits| index = bits);
     stored / 2 * 4 + index as usize
 }
 
@@ -490,15 +496,20 @@ fn load_b<T: Number>(wave: &Wave, gfx: Gfx, op: &Op, spec: &Spec, b: usize, out:
         _ => n * k * blocks / size,
     };
     let signed = op.mods.neg_lo & 2 != 0;
-    for j in 0..n {
-        for at in 0..k {
-            let lane = j + n * (b + blocks * (at >> per_lane.trailing_zeros()));
-            let lane = if spec.d == Element::F64 { lane } else { pattern(spec.blgp, lane) };
-            let element = at & (per_lane - 1);
-            let bits =
-                field(wave, op.src[1], lane & (size - 1), element * spec.b.bits() as usize, spec.b.bits());
+    for at in 0..k {
+        let lane = n * (b + blocks * (at >> per_lane.trailing_zeros()));
+        let element = at & (per_lane - 1);
+        let bits = (element * spec.b.bits() as usize, spec.b.bits());
+        let mut put = |j: usize, bits| {
             let value = T::element(bits, spec.b, signed, gfx.generation());
             out[at * n + j] = negated(value, op, spec, 1, element);
+        };
+        if spec.blgp == 0 || spec.d == Element::F64 {
+            fields(wave, op.src[1], (lane, n), bits, put);
+        } else {
+            for j in 0..n {
+                fields(wave, op.src[1], (pattern(spec.blgp, lane + j), 1), bits, |_, bits| put(j, bits));
+            }
         }
     }
 }
@@ -531,16 +542,15 @@ fn load_c<T: Number>(wave: &Wave, op: &Op, spec: &Spec, lanes: usize, b: usize, 
         Family::Mfma => (spec.d == Element::F64 && spec.blgp & 4 != 0, false),
         _ => (op.mods.neg_lo & 4 != 0, op.mods.neg_hi & 4 != 0),
     };
-    for (at, out) in out.iter_mut().enumerate() {
-        let (i, j) = (at >> n.trailing_zeros(), at & (n - 1));
-        let (lane, register, bit) = spec.place(lanes, op, b, i, j);
-        let bits = match op.src[2] {
-            // A constant is in every place.
-            Src::Const([low, high]) => u64::from(low) | u64::from(high) << 32,
-            src => field(wave, src, lane, register * 32 + bit as usize, spec.d.bits()),
-        };
-        let value = T::load(bits, spec.d);
-        let value = if absolute { value.absolute() } else { value };
-        *out = if negate { value.negate() } else { value };
+    for (i, row) in out.chunks_exact_mut(n).enumerate() {
+        let (lane, register, bit) = spec.place(lanes, op, b, i);
+        // A constant is in every place.
+        let constant = matches!(op.src[2], Src::Const(_));
+        let at = if constant { 0 } else { register * 32 + bit as usize };
+        fields(wave, op.src[2], (lane, n), (at, spec.d.bits()), |j, bits| {
+            let value = T::load(bits, spec.d);
+            let value = if absolute { value.absolute() } else { value };
+            row[j] = if negate { value.negate() } else { value };
+        });
     }
 }

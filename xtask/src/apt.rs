@@ -11,6 +11,8 @@ use std::process::Command;
 
 use amdgpu_build::toolchain::OLDEST_RUSTC;
 
+use crate::shell;
+
 /// What `apt-get install` would give for a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
@@ -171,7 +173,7 @@ fn compiler(apt: &dyn Apt) -> Result<(Family, u32), NoPackages> {
             seen.push((family.rustc, rustc.version));
             continue;
         }
-        let missing = match llvm_major(apt, &rustc) {
+        let missing = match llvm_major(apt, &rustc, 3) {
             None => "its LLVM's version".to_owned(),
             Some(major) => {
                 let tools = [family.source.clone(), format!("llvm-{major}"), format!("lld-{major}")];
@@ -200,17 +202,14 @@ fn families(apt: &dyn Apt) -> Vec<Family> {
     [Family::web(), Family::plain()].into_iter().chain(minors.into_iter().rev().map(Family::minor)).collect()
 }
 
-/// The major version of the LLVM that a compiler links: it depends on `libllvmN`, itself or through the package
-/// of its own libraries.
-fn llvm_major(apt: &dyn Apt, rustc: &Candidate) -> Option<u32> {
-    let own = |depends: &str| {
-        dependencies(depends)
-            .find_map(|name| name.strip_prefix("libllvm")?.trim_end_matches("t64").parse::<u32>().ok())
-    };
-    own(&rustc.depends).or_else(|| {
-        dependencies(&rustc.depends)
-            .filter(|name| name.starts_with("libstd-rust") || name.starts_with("librustc"))
-            .find_map(|name| own(&apt.candidate(name)?.depends))
+/// The major version of the LLVM that a compiler links: it depends on `libllvmN`, itself or through the packages
+/// of its own libraries (Debian 12: rustc-web, libstd-rust-web-dev, libstd-rust-web-1.96, libllvm22).
+fn llvm_major(apt: &dyn Apt, package: &Candidate, depth: u32) -> Option<u32> {
+    let llvm = |name: &str| name.strip_prefix("libllvm")?.trim_end_matches("t64").parse().ok();
+    dependencies(&package.depends).find_map(llvm).or_else(|| {
+        dependencies(&package.depends)
+            .filter(|name| depth > 0 && (name.starts_with("libstd-rust") || name.starts_with("librustc")))
+            .find_map(|name| llvm_major(apt, &apt.candidate(name)?, depth - 1))
     })
 }
 
@@ -232,8 +231,7 @@ pub struct System;
 
 impl System {
     fn output(program: &str, args: &[&str]) -> Option<String> {
-        let output = Command::new(program).args(args).env("LC_ALL", "C").output().ok()?;
-        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+        shell::output(Command::new(program).args(args).env("LC_ALL", "C"))
     }
 }
 
@@ -286,7 +284,8 @@ pub mod fake {
             Self::offering(&[
                 ("rustc", "1.63.0+dfsg1-2", "libc6, libstd-rust-dev (= 1.63.0+dfsg1-2), gcc"),
                 ("rustc-web", "1.96.0+dfsg1-1~deb12u2", "libc6, libstd-rust-web-dev (= 1.96.0), gcc"),
-                ("libstd-rust-web-dev", "1.96.0+dfsg1-1~deb12u2", "libc6, libllvm22 (>= 1:22~)"),
+                ("libstd-rust-web-dev", "1.96.0+dfsg1-1~deb12u2", "libstd-rust-web-1.96 (= 1.96.0)"),
+                ("libstd-rust-web-1.96", "1.96.0+dfsg1-1~deb12u2", "libc6, libllvm22 (>= 1:22~)"),
                 ("cargo-web", "1.96.0+dfsg1-1~deb12u2", ""),
                 ("rust-web-src", "1.96.0+dfsg1-1~deb12u2", ""),
                 ("rustfmt-web", "1.96.0+dfsg1-1~deb12u2", ""),

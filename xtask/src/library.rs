@@ -17,9 +17,23 @@ const NAMES: [&str; 4] = ["libamdhip64.so.5", "libamdhip64.so.6", "libamdhip64.s
 
 /// Builds the library in release mode and puts it into `folder` under each of its names.
 pub fn run(folder: &Path) -> Result<()> {
+    build(folder, "release")?;
+    println!(
+        "{} has the library under the names {}.\nRun a program on it with LD_LIBRARY_PATH={} PROGRAM; \
+         CANDLE_AMDGPU_DEVICE chooses the device (emulator:gfx1030, for instance).",
+        folder.display(),
+        NAMES.join(", "),
+        folder.display()
+    );
+    Ok(())
+}
+
+fn build(folder: &Path, profile: &str) -> Result<()> {
     let mut cargo = shell::cargo();
-    cargo.args(["rustc", "--release", "--package", "amdhip", "--lib", "--crate-type", "staticlib"]);
+    cargo.args(["rustc", "--package", "amdhip", "--lib", "--crate-type", "staticlib", "--profile", profile]);
     shell::run(&mut cargo)?;
+    // The profile `dev` builds into a folder of another name.
+    let built = shell::target_dir().join(if profile == "dev" { "debug" } else { profile });
     fs::create_dir_all(folder).with_context(|| format!("{} cannot be made", folder.display()))?;
 
     let library = folder.join(NAMES[1]);
@@ -27,9 +41,7 @@ pub fn run(folder: &Path) -> Result<()> {
     let mut cc = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
     cc.args(["-shared", "-Wl,--gc-sections", "-Wl,-soname,libamdhip64.so.6"]);
     cc.arg(format!("-Wl,--version-script={}", versions.display()));
-    cc.arg("-Wl,--whole-archive")
-        .arg(shell::target_dir().join("release/libamdhip64.a"))
-        .arg("-Wl,--no-whole-archive");
+    cc.arg("-Wl,--whole-archive").arg(built.join("libamdhip64.a")).arg("-Wl,--no-whole-archive");
     cc.args(["-lgcc_s", "-lpthread", "-lm", "-ldl", "-lc", "-o"]).arg(&library);
     shell::run(&mut cc)?;
 
@@ -43,13 +55,6 @@ pub fn run(folder: &Path) -> Result<()> {
         };
         linked().with_context(|| format!("{} cannot be linked to {}", link.display(), NAMES[1]))?;
     }
-    println!(
-        "{} is there under the names {}.\nRun a program on it with LD_LIBRARY_PATH={} PROGRAM; \
-         CANDLE_AMDGPU_DEVICE chooses the device (emulator:gfx1030, for instance).",
-        library.display(),
-        NAMES.join(", "),
-        folder.display()
-    );
     Ok(())
 }
 
@@ -60,7 +65,8 @@ pub fn test(_: bool) -> Result<()> {
         return Ok(());
     }
     let folder = shell::target_dir().join("libamdhip64");
-    run(&folder)?;
+    // The profile of the other tests, so that the emulator is not compiled once more.
+    build(&folder, "dev")?;
     let mut cargo = shell::cargo();
     cargo.args(["test", "--package", "amdhip", "--test", "programs", "--", "--include-ignored"]);
     shell::run(cargo.env("AMDHIP_TEST_LIBRARY", &folder))

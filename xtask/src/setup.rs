@@ -199,13 +199,9 @@ impl Machine {
         Self {
             apt: shell::in_path("apt-get"),
             rustup,
-            nightly: rustup
-                && shell::succeeds(Command::new("rustup").args([
-                    "component",
-                    "list",
-                    "--toolchain",
-                    "nightly",
-                ])),
+            // Asked like this, rustup installs nothing.
+            nightly: shell::output(Command::new("rustup").args(["toolchain", "list"]))
+                .is_some_and(|list| list.lines().any(|name| name.starts_with("nightly-"))),
             rustup_cargo: rustup && env::var_os("RUSTUP_TOOLCHAIN").is_some(),
         }
     }

@@ -40,6 +40,12 @@ pub fn succeeds(command: &mut Command) -> bool {
         .is_ok_and(|status| status.success())
 }
 
+/// What a command prints, if it starts and exits with 0.
+pub fn output(command: &mut Command) -> Option<String> {
+    let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
 /// Runs a command whose output the user sees; an error has its text and its exit status.
 pub fn run(command: &mut Command) -> Result<()> {
     let text = text(command);

@@ -46,7 +46,7 @@ fn seconds(time: Duration) -> String {
 }
 
 /// The whole workspace, with what only its own tests need. The same in each step, so that nothing is built twice.
-const WORKSPACE: [&str; 3] = ["--workspace", "--features", "candle-amdgpu/rocm-rs"];
+pub const WORKSPACE: [&str; 3] = ["--workspace", "--features", "candle-amdgpu/rocm-rs"];
 
 fn format(_: bool) -> Result<()> {
     shell::run(shell::cargo().args(["fmt", "--all", "--check"]))

@@ -12,15 +12,15 @@ use safetensors::tensor::{Dtype, SafeTensorError, SafeTensors, TensorInfo};
 /// Why a file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckpointError {
-    #[error("cannot read {}: {source}", path.display())]
+    #[error("cannot read {}", path.display())]
     Unreadable { path: PathBuf, source: io::Error },
     #[error(
-        "{} is cut off or has bytes too many: its {bytes} bytes are not the number that its header gives \
-         ({source}); get the file again",
+        "{} is cut off or has bytes too many: its {bytes} bytes are not the number that its header gives; \
+         get the file again",
         path.display()
     )]
     WrongLength { path: PathBuf, bytes: usize, source: SafeTensorError },
-    #[error("{} is no safetensors file: {source}", path.display())]
+    #[error("{} is no safetensors file", path.display())]
     NotSafetensors { path: PathBuf, source: SafeTensorError },
     #[error("{} has no tensor of type F16, BF16, F32 or F64 to run on; it has {skipped}", path.display())]
     NoFloats { path: PathBuf, skipped: String },
@@ -145,7 +145,9 @@ mod tests {
     }
 
     fn error(bytes: &[u8]) -> String {
-        open(bytes).err().expect("the file is broken").to_string()
+        let error = open(bytes).err().expect("the file is broken");
+        // As main prints it, with the reason behind.
+        format!("{:#}", anyhow::Error::from(error))
     }
 
     #[test]
@@ -163,8 +165,11 @@ mod tests {
 
     #[test]
     fn a_missing_file_is_named() {
-        let error = Checkpoint::open(Path::new("/nowhere/m.safetensors")).err().unwrap().to_string();
-        assert_eq!(error, "cannot read /nowhere/m.safetensors: No such file or directory (os error 2)");
+        let error = Checkpoint::open(Path::new("/nowhere/m.safetensors")).err().unwrap();
+        assert_eq!(
+            format!("{:#}", anyhow::Error::from(error)),
+            "cannot read /nowhere/m.safetensors: No such file or directory (os error 2)"
+        );
     }
 
     #[test]

@@ -74,7 +74,7 @@ fn run(cli: &Cli) -> Result<bool> {
     if let Some(skipped) = checkpoint.skipped() {
         println!("skipped, being no floating-point tensors: {skipped}");
     }
-    println!("affine, x · {MUL} + ({ADD}), on {}\n", candle_amdgpu::backend());
+    println!("affine: x · {MUL} + ({ADD})\n");
     println!(
         "{:<5} {:<8} {:>7} {:>11} {:>7} {:>17} {:>8}",
         "dtype", "target", "tensors", "elements", "max ulp", "wave instructions", "seconds"

@@ -26,12 +26,16 @@ fn library() -> &'static Path {
 
 /// Builds a program; `None` where there is no hipcc.
 fn compile(name: &str) -> Option<PathBuf> {
+    compile_as(name, name, &[])
+}
+
+fn compile_as(program: &str, name: &str, options: &[&str]) -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("programs");
     std::fs::create_dir_all(&folder).unwrap();
-    let program = folder.join(name);
+    let program = folder.join(program);
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/programs/{name}.hip"));
     let mut hipcc = Command::new("hipcc");
-    hipcc.args(["-O2", "-g"]).args(TARGETS.map(|target| format!("--offload-arch={target}")));
+    hipcc.args(["-O2", "-g"]).args(options).args(TARGETS.map(|target| format!("--offload-arch={target}")));
     let Ok(output) = hipcc.arg("-o").args([&program, &source]).output() else {
         eprintln!("skipped: there is no hipcc; `apt-get install hipcc` gets it");
         return None;
@@ -48,8 +52,8 @@ fn run(program: &Path, target: &str, variables: &[(&str, &str)]) -> Output {
 }
 
 #[track_caller]
-fn passes(name: &str) {
-    let Some(program) = compile(name) else { return };
+fn passes(name: &str, program: Option<PathBuf>) {
+    let Some(program) = program else { return };
     for target in TARGETS {
         for variables in [&[][..], &[("CANDLE_AMDGPU_CHECK", "1")]] {
             let output = run(&program, target, variables);
@@ -66,12 +70,21 @@ macro_rules! programs {
         #[test]
         #[ignore = "needs hipcc (apt-get install hipcc)"]
         fn $name() {
-            passes(stringify!($name));
+            passes(stringify!($name), compile(stringify!($name)));
         }
     )*};
 }
 
-programs! { vector_add shared_memory prefix_sum streams atomics shuffles device_printf }
+programs! { vector_add shared_memory prefix_sum streams atomics shuffles globals device_printf }
+
+#[test]
+#[ignore = "needs hipcc (apt-get install hipcc)"]
+fn default_streams_of_single_threads() {
+    for name in ["vector_add", "atomics"] {
+        let options = ["-fgpu-default-stream=per-thread"];
+        passes(name, compile_as(&format!("{name}_per_thread"), name, &options));
+    }
+}
 
 #[test]
 #[ignore = "needs hipcc (apt-get install hipcc)"]

@@ -28,7 +28,7 @@ unsafe fn create(runtime: &Runtime, event: *mut hipEvent_t, flags: c_uint) -> Re
     unsafe { give("event", event, runtime.handles.insert(Arc::new(new))) }
 }
 
-fn record(runtime: &Runtime, event: hipEvent_t, stream: hipStream_t) -> Result<(), Error> {
+pub(super) fn record(runtime: &Runtime, event: hipEvent_t, stream: hipStream_t) -> Result<(), Error> {
     let event = runtime.handles.get::<Event>(event)?;
     let stream = runtime.stream(stream)?;
     if event.device != stream.device {

@@ -64,7 +64,7 @@ fn free_pinned(runtime: &Runtime, pointer: *mut c_void) -> Result<(), Error> {
 ///
 /// # Safety
 /// As for [`Runtime::copy`].
-unsafe fn copy(
+pub(super) unsafe fn copy(
     runtime: &Runtime,
     dst: *mut c_void,
     src: *const c_void,
@@ -82,7 +82,7 @@ unsafe fn copy(
 ///
 /// # Safety
 /// As for [`Runtime::copy`].
-unsafe fn copy_async(
+pub(super) unsafe fn copy_async(
     runtime: &Runtime,
     dst: *mut c_void,
     src: *const c_void,
@@ -95,7 +95,7 @@ unsafe fn copy_async(
     unsafe { runtime.copy(dst, src, size, kind, &stream) }
 }
 
-fn fill(
+pub(super) fn fill(
     runtime: &Runtime,
     dst: *mut c_void,
     pattern: &[u8],

@@ -47,6 +47,7 @@ mod event;
 mod launch;
 mod memory;
 mod module;
+mod per_thread;
 mod program;
 mod stream;
 
@@ -57,6 +58,7 @@ pub use event::*;
 pub use launch::*;
 pub use memory::*;
 pub use module::*;
+pub use per_thread::*;
 pub use program::*;
 pub use stream::*;
 

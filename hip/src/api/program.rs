@@ -209,7 +209,7 @@ thread_local! {
     static CONFIGURATIONS: RefCell<Vec<(dim3, dim3, usize, usize)>> = const { RefCell::new(Vec::new()) };
 }
 
-fn geometry(grid: dim3, block: dim3, lds: usize) -> Geometry {
+pub(super) fn geometry(grid: dim3, block: dim3, lds: usize) -> Geometry {
     Geometry {
         grid: [grid.x, grid.y, grid.z],
         block: [block.x, block.y, block.z],
@@ -220,7 +220,7 @@ fn geometry(grid: dim3, block: dim3, lds: usize) -> Geometry {
 
 /// # Safety
 /// `args` is null or has a pointer per argument of the kernel.
-unsafe fn launch(
+pub(super) unsafe fn launch(
     runtime: &Runtime,
     host: *const c_void,
     geometry: Geometry,
@@ -234,7 +234,7 @@ unsafe fn launch(
 }
 
 /// Device address of `size` bytes, `offset` bytes into a registered variable.
-fn variable(
+pub(super) fn variable(
     runtime: &Runtime,
     symbol: *const c_void,
     offset: usize,
@@ -253,14 +253,14 @@ fn variable(
 }
 
 /// The direction of a copy to a variable is checked here, since the variable's address is no argument.
-fn to_symbol(kind: hipMemcpyKind) -> Result<(), Error> {
+pub(super) fn to_symbol(kind: hipMemcpyKind) -> Result<(), Error> {
     match kind {
         HIP_MEMCPY_HOST_TO_DEVICE | HIP_MEMCPY_DEVICE_TO_DEVICE | HIP_MEMCPY_DEFAULT => Ok(()),
         other => Err(Error::MemcpyKind(other)),
     }
 }
 
-fn from_symbol(kind: hipMemcpyKind) -> Result<(), Error> {
+pub(super) fn from_symbol(kind: hipMemcpyKind) -> Result<(), Error> {
     match kind {
         HIP_MEMCPY_DEVICE_TO_HOST | HIP_MEMCPY_DEVICE_TO_DEVICE | HIP_MEMCPY_DEFAULT => Ok(()),
         other => Err(Error::MemcpyKind(other)),

@@ -37,6 +37,39 @@ unsafe fn create(
     unsafe { give("stream", stream, runtime.handles.insert(new)) }
 }
 
+/// # Safety
+/// The function may be called with `data`.
+pub(super) unsafe fn call_back(
+    runtime: &Runtime,
+    stream: hipStream_t,
+    callback: hipStreamCallback_t,
+    data: *mut c_void,
+) -> Result<(), Error> {
+    let found = runtime.stream(stream)?;
+    let callback = callback.ok_or(Error::Null("callback"))?;
+    let status = found.query().map_or_else(|error| error.code(), |()| hipSuccess);
+    // SAFETY: the caller's contract. No lock is held, so the function may call HIP.
+    unsafe { callback(stream, status, data) };
+    Ok(())
+}
+
+/// # Safety
+/// The function may be called with `data`.
+pub(super) unsafe fn call_host(
+    runtime: &Runtime,
+    stream: hipStream_t,
+    function: hipHostFn_t,
+    data: *mut c_void,
+) -> Result<(), Error> {
+    let found = runtime.stream(stream)?;
+    let function = function.ok_or(Error::Null("fn"))?;
+    if found.query().is_ok() {
+        // SAFETY: as in `call_back`.
+        unsafe { function(data) };
+    }
+    Ok(())
+}
+
 hip_functions! {
     /// Makes a stream that keeps order with the default stream.
     fn hipStreamCreate(stream: *mut hipStream_t) => |runtime| { create(runtime, stream, 0, 0) }
@@ -87,21 +120,12 @@ hip_functions! {
     /// Calls back on the host once the stream's work so far is done, with its fault if it had one.
     fn hipStreamAddCallback(stream: hipStream_t, callback: hipStreamCallback_t, userData: *mut c_void, flags: c_uint) => |runtime| {
         let _ = flags;
-        let found = runtime.stream(stream)?;
-        let callback = callback.ok_or(Error::Null("callback"))?;
-        let status = found.query().map_or_else(|error| error.code(), |()| hipSuccess);
-        callback(stream, status, userData);
-        Ok(())
+        call_back(runtime, stream, callback, userData)
     }
 
     /// Calls a host function once the stream's work so far is done; after a fault it is not called.
     fn hipLaunchHostFunc(stream: hipStream_t, r#fn: hipHostFn_t, userData: *mut c_void) => |runtime| {
-        let found = runtime.stream(stream)?;
-        let function = r#fn.ok_or(Error::Null("fn"))?;
-        if found.query().is_ok() {
-            function(userData);
-        }
-        Ok(())
+        call_host(runtime, stream, r#fn, userData)
     }
 
     /// Whether a stream is recording a graph: there are no graphs here.

@@ -1,5 +1,6 @@
 //! From a launch to waves: what the command processor and the dispatcher do.
 
+use std::cell::RefCell;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -221,9 +222,9 @@ impl Dispatch<'_> {
             }
             let mut total = total.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             total.0.add(&worker.report);
-            if let Some(counts) = worker.env.profile {
+            if let Some(counts) = &worker.env.profile {
                 total.1.resize(counts.len(), Counts::default());
-                total.1.iter_mut().zip(&counts).for_each(|(total, counts)| total.add(counts));
+                total.1.iter_mut().zip(counts).for_each(|(total, counts)| total.add(counts));
             }
         };
         if threads <= 1 {
@@ -468,6 +469,32 @@ enum Status {
     Ended,
 }
 
+thread_local! {
+    /// Waves of earlier launches: their memory is not asked for anew. What is in them does not matter, since a
+    /// wave's registers are cleared when it starts, as far as its code names them.
+    static WAVES: RefCell<Vec<Wave>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Waves that a thread keeps.
+const KEPT_WAVES: usize = 64;
+
+fn take_wave(size: u32) -> Wave {
+    let kept = WAVES.with_borrow_mut(|waves| {
+        let at = waves.iter().position(|wave| wave.size() == size)?;
+        Some(waves.swap_remove(at))
+    });
+    kept.unwrap_or_else(|| Wave::new(size))
+}
+
+impl Drop for Worker<'_> {
+    fn drop(&mut self) {
+        WAVES.with_borrow_mut(|waves| {
+            let room = KEPT_WAVES - waves.len().min(KEPT_WAVES);
+            waves.extend(self.waves.drain(..).take(room));
+        });
+    }
+}
+
 impl<'a> Worker<'a> {
     fn new(dispatch: &'a Dispatch<'a>) -> Self {
         let module = dispatch.kernel.module();
@@ -481,9 +508,7 @@ impl<'a> Worker<'a> {
         Worker {
             dispatch,
             env,
-            waves: (0..waves)
-                .map(|_| Wave::with_registers(size, module.code.vgprs, module.code.agprs))
-                .collect(),
+            waves: (0..waves).map(|_| take_wave(size)).collect(),
             status: vec![Status::Running; waves as usize],
             scratch: vec![0; scratch as usize],
             report: Report::default(),
@@ -629,8 +654,8 @@ fn run_wave_watched(wave: &mut Wave, env: &mut Env<'_>, turn: u64) -> Flow {
         wave.pc = pc + 1;
         // SAFETY: handlers come from `isa::select`, which chose what this machine has.
         let flow = unsafe { (op.run)(wave, env, op) };
-        if let (Some(check), Some(inst)) = (&mut env.check, inst) {
-            check.after(wave, exec, op, inst, code);
+        if let (Some(check), Some(_)) = (&mut env.check, inst) {
+            check.after(wave, exec, op);
         }
         if flow != Flow::Next {
             return flow;

@@ -14,7 +14,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use super::lanes::{Addresses, lanes_of};
-use super::op::{Dst, Flow, Op, Src, scalar_slot};
+use super::op::{Flow, Op, Src, scalar_slot};
 use super::wave::{AGPR, LANES, Wave, slot};
 use super::{Code, Env};
 use crate::fault::{Access, Fault, Nearest, OtherAccess, Space};
@@ -28,16 +28,23 @@ pub(crate) struct Check {
     /// For each byte of LDS whether it was written.
     lds_written: Vec<bool>,
     lds: Vec<Cell>,
-    global: HashMap<u64, Box<[Cell]>>,
+    /// Cells of global memory, in pages; and the page that was used last.
+    pages: Vec<Box<[Cell]>>,
+    page_of: HashMap<u64, usize>,
+    last_page: (u64, usize),
+    /// The allocation that was accessed last: start, end, and whether it counts as written.
+    last_allocation: (u64, u64, bool),
+    /// What there is to know about each instruction; made when it is first executed.
+    facts: Vec<Option<Box<Facts>>>,
     /// Who the accesses in cells are by; cells hold an index.
     actors: Vec<Actor>,
     workgroup: [u32; 3],
     /// Position of the workgroup in the order of execution.
     position: u64,
     /// Counts accesses, for the order of atomics.
-    time: u64,
+    time: u32,
     /// For each address, the atomics that workgroups made on it: position and time, in order.
-    releases: HashMap<u64, Vec<(u64, u64)>>,
+    releases: HashMap<u64, Vec<(u64, u32)>>,
     /// The addresses on which this workgroup made atomics, and how many others had by then.
     acquired: HashMap<u64, usize>,
     /// Lanes of the value under way to memory that hold something, per half.
@@ -51,8 +58,10 @@ struct Shadow {
     vector: Vec<u32>,
     scalar: Vec<bool>,
     /// How many loads are under way to each register: vector registers, then scalar ones from [`SCALARS`] on.
-    pending: Vec<u8>,
+    pending: Vec<u16>,
     queues: [VecDeque<Load>; COUNTERS],
+    /// The sum of `pending`.
+    underway: u32,
     actor: u32,
     actor_epoch: u32,
 }
@@ -96,9 +105,9 @@ struct Mark {
     /// Index into `actors` + 1; 0 if there was none.
     actor: u32,
     op: u32,
-    time: u64,
+    time: u32,
     bytes: u8,
-    atomic: bool,
+    kind: Option<Access>,
 }
 
 impl Check {
@@ -108,6 +117,7 @@ impl Check {
             scalar: Vec::new(),
             pending: Vec::new(),
             queues: Default::default(),
+            underway: 0,
             actor: 0,
             actor_epoch: 0,
         };
@@ -115,7 +125,11 @@ impl Check {
             waves: vec![shadow; waves as usize],
             lds_written: vec![false; lds as usize],
             lds: vec![Cell::default(); lds as usize / 4 + 1],
-            global: HashMap::new(),
+            pages: Vec::new(),
+            page_of: HashMap::new(),
+            last_page: (u64::MAX, 0),
+            last_allocation: (0, 0, false),
+            facts: Vec::new(),
             actors: Vec::new(),
             workgroup: [0; 3],
             position: 0,
@@ -143,7 +157,8 @@ impl Check {
             shadow.scalar[usize::from(slot::SCC)] = false;
             shadow.pending.clear();
             shadow.pending.resize(SCALARS + 256, 0);
-            shadow.queues = Default::default();
+            shadow.queues.iter_mut().for_each(VecDeque::clear);
+            shadow.underway = 0;
             shadow.actor = 0;
         }
     }
@@ -165,37 +180,205 @@ impl Check {
 
     /// Looks at an instruction before it is executed.
     pub fn before(&mut self, wave: &Wave, op: &Op, inst: &Inst, code: &Code) -> Option<Fault> {
+        if self.facts.is_empty() {
+            self.facts.resize_with(code.ops.len(), || None);
+        }
+        let facts = self.facts[op.inst as usize].get_or_insert_with(|| Box::new(Facts::of(op, inst, code)));
         let shadow = &self.waves[wave.index as usize];
-        if let Some(fault) = shadow.missing_wait(inst, code) {
+        if shadow.underway != 0
+            && let Some(fault) = shadow.missing_wait(facts, code)
+        {
             return Some(fault);
         }
-        self.stored = [u32::MAX; 2];
-        match inst.format {
-            Format::Smem => shadow.scalar_address(inst.srcs()),
-            Format::Ds | Format::Flat | Format::Global | Format::Scratch | Format::Mubuf => {
-                let fault = shadow.vector_address(wave, inst);
-                if fault.is_none() {
-                    self.stored = shadow.data(op, wave, inst);
-                }
-                fault
-            }
-            Format::Sopp => shadow.branch(inst),
-            Format::Sop1 if inst.name.starts_with("s_setpc") || inst.name.starts_with("s_swappc") => {
-                shadow.scalars(inst.srcs(), "where the program goes on")
-            }
-            _ => None,
+        if let Some(register) = shadow.uninitialised(wave, &facts.decides) {
+            let (register, purpose) = (name_of(register), facts.purpose);
+            return Some(Fault::UninitialisedRegister { register, purpose });
         }
+        self.stored = [u32::MAX; 2];
+        for &register in &facts.data {
+            for half in 0..wave.halves() {
+                self.stored[half] &= shadow.lanes(wave, usize::from(register), half);
+            }
+        }
+        None
     }
 
     /// Notes what an instruction has written. `exec` is EXEC as it was before.
-    pub fn after(&mut self, wave: &Wave, exec: [u32; 2], op: &Op, inst: &Inst, code: &Code) {
+    pub fn after(&mut self, wave: &Wave, exec: [u32; 2], op: &Op) {
+        let Some(facts) = &self.facts[op.inst as usize] else { return };
         let shadow = &mut self.waves[wave.index as usize];
-        shadow.wait(inst, code.gfx.generation());
-        shadow.spread(wave, exec, op, inst);
-        if let Some(y) = &inst.vopd_y {
-            shadow.spread(wave, exec, op, y);
+        for &(queue, left) in &facts.waits {
+            shadow.drain(queue, left);
         }
-        shadow.start_load(wave, op, inst, code.gfx.generation());
+        for part in &facts.parts {
+            shadow.spread(wave, exec, part);
+        }
+        for &queue in &facts.queues {
+            shadow.start_load(queue, facts.load);
+        }
+    }
+}
+
+/// What check mode has to know about an instruction.
+struct Facts {
+    /// Registers that must not have a load under way to them.
+    settled: Vec<u16>,
+    /// Registers that decide something, and what.
+    decides: Vec<u16>,
+    purpose: &'static str,
+    /// Registers whose value goes to memory.
+    data: Vec<u16>,
+    /// What is written from what: one part, or the two of a VOPD instruction.
+    parts: Vec<Part>,
+    waits: Vec<(usize, usize)>,
+    queues: Vec<usize>,
+    load: Load,
+}
+
+/// Destinations and the sources that they depend on.
+struct Part {
+    sources: Vec<u16>,
+    destinations: Vec<u16>,
+    /// A vector instruction: it writes in the lanes of EXEC.
+    vector: bool,
+    /// It writes whatever EXEC says.
+    all_lanes: bool,
+    sets_scc: bool,
+}
+
+impl Facts {
+    fn of(op: &Op, inst: &Inst, code: &Code) -> Facts {
+        let memory = is_memory(inst);
+        let list =
+            |operands: &[Operand]| operands.iter().flat_map(registers).map(|r| r as u16).collect::<Vec<_>>();
+        // A load into a register that one is under way to comes back after it.
+        let mut settled = if memory { list(inst.srcs()) } else { list(&inst.operands) };
+        let mut parts = vec![Part::of(inst)];
+        if let Some(y) = &inst.vopd_y {
+            settled.extend(list(&y.operands));
+            parts.push(Part::of(y));
+        }
+        let (decides, purpose) = deciding(inst);
+        let (queues, unordered) = queues(inst, code.gfx.generation());
+        let range = inst.dsts().first().map_or(0..0, registers);
+        let load = Load { first: range.start as u16, count: range.len() as u16, unordered };
+        let load = if queues.is_empty() { Load { count: 0, ..load } } else { load };
+        Facts { settled, decides, purpose, data: data(op, inst), parts, waits: waits(inst), queues, load }
+    }
+}
+
+impl Part {
+    fn of(inst: &Inst) -> Part {
+        // Instructions that move data between lanes, and memory, whose own shadow has been asked.
+        let crosses = is_memory(inst)
+            || inst.mods.dpp.is_some()
+            || inst.mods.sdwa.is_some()
+            || inst.name.contains("lane")
+            || inst.name.contains("mfma")
+            || inst.name.contains("wmma");
+        let sources = if crosses { &[] } else { inst.srcs() };
+        Part {
+            sources: sources.iter().flat_map(registers).map(|register| register as u16).collect(),
+            destinations: inst.dsts().iter().flat_map(registers).map(|register| register as u16).collect(),
+            vector: matches!(
+                inst.format,
+                Format::Vop1 | Format::Vop2 | Format::Vopc | Format::Vop3 | Format::Vop3p | Format::Vopd
+            ),
+            all_lanes: inst.name.contains("writelane"),
+            sets_scc: matches!(inst.format, Format::Sop1 | Format::Sop2 | Format::Sopc | Format::Sopk),
+        }
+    }
+}
+
+fn is_memory(inst: &Inst) -> bool {
+    matches!(
+        inst.format,
+        Format::Smem | Format::Ds | Format::Flat | Format::Global | Format::Scratch | Format::Mubuf
+    )
+}
+
+/// The registers that decide where an instruction goes or what it accesses.
+fn deciding(inst: &Inst) -> (Vec<u16>, &'static str) {
+    let srcs = inst.srcs();
+    let special = |slot: u8| vec![(SCALARS + usize::from(slot)) as u16];
+    let operands: Vec<&Operand> = match inst.format {
+        Format::Smem => srcs.iter().collect(),
+        Format::Mubuf => srcs.iter().rev().take(3).collect(),
+        // Address, data, scalar address.
+        Format::Global | Format::Scratch => srcs.iter().take(1).chain(srcs.iter().skip(1).last()).collect(),
+        Format::Ds | Format::Flat => srcs.iter().take(1).collect(),
+        Format::Sopp => {
+            return match inst.name {
+                "s_cbranch_scc0" | "s_cbranch_scc1" => (special(slot::SCC), "a branch"),
+                "s_cbranch_vccz" | "s_cbranch_vccnz" => (special(slot::VCC), "a branch"),
+                _ => (Vec::new(), ""),
+            };
+        }
+        Format::Sop1 if inst.name.starts_with("s_setpc") || inst.name.starts_with("s_swappc") => {
+            let registers = srcs.iter().flat_map(registers).map(|register| register as u16);
+            return (registers.collect(), "where the program goes on");
+        }
+        _ => Vec::new(),
+    };
+    let registers = operands.into_iter().filter(|operand| is_address(operand, inst)).flat_map(registers);
+    (registers.map(|register| register as u16).collect(), "an address")
+}
+
+/// The registers whose value a store or an atomic takes to memory.
+fn data(op: &Op, inst: &Inst) -> Vec<u16> {
+    let source = match inst.format {
+        Format::Mubuf => op.src[3],
+        Format::Ds | Format::Flat | Format::Global | Format::Scratch => op.src[1],
+        _ => return Vec::new(),
+    };
+    let Src::Vgpr(first) = source else { return Vec::new() };
+    let ranges = inst.srcs().iter().map(registers).filter(|range| range.start == usize::from(first));
+    ranges.max_by_key(std::ops::Range::len).into_iter().flatten().map(|register| register as u16).collect()
+}
+
+/// The counters that a memory instruction counts on, and whether its answer may overtake others.
+fn queues(inst: &Inst, generation: Generation) -> (Vec<usize>, bool) {
+    let is_cache = inst.dsts().is_empty() && inst.srcs().is_empty();
+    if is_cache {
+        return (Vec::new(), false);
+    }
+    let is_store = inst.dsts().is_empty();
+    let store = if generation == Generation::Cdna { LOAD } else { STORE };
+    match inst.format {
+        Format::Smem => (vec![if generation == Generation::Gfx12 { SCALAR } else { LDS }], true),
+        Format::Ds => (vec![LDS], false),
+        Format::Flat | Format::Global | Format::Scratch | Format::Mubuf if is_store => (vec![store], false),
+        Format::Flat => (vec![LOAD, LDS], true),
+        Format::Global | Format::Scratch | Format::Mubuf => (vec![LOAD], false),
+        _ => (Vec::new(), false),
+    }
+}
+
+/// How much a wait leaves on which counters.
+fn waits(inst: &Inst) -> Vec<(usize, usize)> {
+    if inst.format != Format::Sopp && inst.format != Format::Sopk {
+        return Vec::new();
+    }
+    let simm = usize::from(inst.raw[0] as u16);
+    match inst.name {
+        "s_waitcnt" => {
+            let mut waits = Vec::new();
+            for operand in inst.operands.iter() {
+                if let Operand::Waitcnt(counts) = operand {
+                    waits.extend(counts.vmcnt.map(|count| (LOAD, usize::from(count))));
+                    waits.extend(counts.lgkmcnt.map(|count| (LDS, usize::from(count))));
+                }
+            }
+            waits
+        }
+        "s_waitcnt_vscnt" | "s_wait_storecnt" => vec![(STORE, simm & 0x3f)],
+        "s_waitcnt_vmcnt" | "s_wait_loadcnt" => vec![(LOAD, simm & 0x3f)],
+        "s_waitcnt_lgkmcnt" | "s_wait_dscnt" => vec![(LDS, simm & 0x3f)],
+        "s_wait_kmcnt" => vec![(SCALAR, simm & 0x3f)],
+        "s_wait_loadcnt_dscnt" => vec![(LOAD, simm >> 8 & 0x3f), (LDS, simm & 0x3f)],
+        "s_wait_storecnt_dscnt" => vec![(STORE, simm >> 8 & 0x3f), (LDS, simm & 0x3f)],
+        "s_wait_idle" => (0..COUNTERS).map(|queue| (queue, 0)).collect(),
+        _ => Vec::new(),
     }
 }
 
@@ -242,18 +425,10 @@ fn name_of(register: usize) -> String {
 }
 
 impl Shadow {
-    fn missing_wait(&self, inst: &Inst, code: &Code) -> Option<Fault> {
-        let loads = matches!(
-            inst.format,
-            Format::Smem | Format::Ds | Format::Flat | Format::Global | Format::Scratch | Format::Mubuf
-        );
-        // A load into a register that one is under way to comes back after it.
-        let operands = if loads { inst.srcs() } else { &inst.operands };
-        let y = inst.vopd_y.as_deref().map_or(&[][..], |y| &y.operands);
-        let register =
-            operands.iter().chain(y).flat_map(registers).find(|&register| self.pending[register] != 0)?;
+    fn missing_wait(&self, facts: &Facts, code: &Code) -> Option<Fault> {
+        let register = *facts.settled.iter().find(|&&register| self.pending[usize::from(register)] != 0)?;
         let queue = self.queues.iter().position(|queue| {
-            queue.iter().any(|load| (load.first..load.first + load.count).contains(&(register as u16)))
+            queue.iter().any(|load| (load.first..load.first + load.count).contains(&register))
         })?;
         let counter = match (code.gfx.generation(), queue) {
             (Generation::Gfx12, LOAD) => "loadcnt",
@@ -262,32 +437,17 @@ impl Shadow {
             (_, LOAD) => "vmcnt",
             _ => "lgkmcnt",
         };
-        Some(Fault::MissingWait { register: name_of(register), counter })
+        Some(Fault::MissingWait { register: name_of(usize::from(register)), counter })
     }
 
-    fn scalar_address(&self, srcs: &[Operand]) -> Option<Fault> {
-        self.scalars(srcs, "an address")
-    }
-
-    fn scalars(&self, srcs: &[Operand], purpose: &'static str) -> Option<Fault> {
-        let register = srcs
-            .iter()
-            .flat_map(registers)
-            .find(|&register| register >= SCALARS && !self.scalar[register - SCALARS])?;
-        Some(Fault::UninitialisedRegister { register: name_of(register), purpose })
-    }
-
-    fn branch(&self, inst: &Inst) -> Option<Fault> {
-        let register = match inst.name {
-            "s_cbranch_scc0" | "s_cbranch_scc1" => slot::SCC,
-            "s_cbranch_vccz" | "s_cbranch_vccnz" => slot::VCC,
-            _ => return None,
-        };
-        let purpose = "a branch";
-        let is_written = self.scalar[usize::from(register)];
-        (!is_written).then(|| Fault::UninitialisedRegister {
-            register: name_of(SCALARS + usize::from(register)),
-            purpose,
+    /// The first of some registers that was not written in an active lane.
+    fn uninitialised(&self, wave: &Wave, list: &[u16]) -> Option<usize> {
+        list.iter().map(|&register| usize::from(register)).find(|&register| {
+            if register >= SCALARS {
+                !self.scalar[register - SCALARS]
+            } else {
+                (0..wave.halves()).any(|half| wave.exec(half) & !self.lanes(wave, register, half) != 0)
+            }
         })
     }
 
@@ -296,175 +456,49 @@ impl Shadow {
         self.vector[register * wave.halves() + half]
     }
 
-    /// The address operands of a vector memory instruction.
-    fn vector_address(&self, wave: &Wave, inst: &Inst) -> Option<Fault> {
-        let srcs = inst.srcs();
-        let addresses: Vec<&Operand> = match inst.format {
-            Format::Mubuf => srcs.iter().rev().take(3).collect(),
-            // Address, data, scalar address.
-            Format::Global | Format::Scratch => {
-                srcs.iter().take(1).chain(srcs.iter().skip(1).last()).collect()
-            }
-            _ => srcs.iter().take(1).collect(),
-        };
-        for register in addresses.into_iter().filter(|operand| is_address(operand, inst)).flat_map(registers)
-        {
-            let purpose = "an address";
-            if register >= SCALARS {
-                if !self.scalar[register - SCALARS] {
-                    return Some(Fault::UninitialisedRegister { register: name_of(register), purpose });
-                }
-                continue;
-            }
-            for half in 0..wave.halves() {
-                if wave.exec(half) & !self.lanes(wave, register, half) != 0 {
-                    return Some(Fault::UninitialisedRegister { register: name_of(register), purpose });
-                }
-            }
-        }
-        None
-    }
-
-    /// Lanes in which every data register of a store was written.
-    fn data(&self, op: &Op, wave: &Wave, inst: &Inst) -> [u32; 2] {
-        let mut lanes = [u32::MAX; 2];
-        let data = match inst.format {
-            Format::Mubuf => &op.src[3..],
-            _ => &op.src[1..2],
-        };
-        let Some(Src::Vgpr(first)) = data.first().copied() else { return lanes };
-        let count = inst
-            .srcs()
-            .iter()
-            .filter_map(|operand| Some(registers(operand)).filter(|range| range.start == usize::from(first)))
-            .map(|range| range.len())
-            .max()
-            .unwrap_or(0);
-        for register in usize::from(first)..usize::from(first) + count {
-            for (half, lanes) in lanes.iter_mut().enumerate().take(wave.halves()) {
-                *lanes &= self.lanes(wave, register, half);
-            }
-        }
-        lanes
-    }
-
     /// A destination is written in the lanes in which all sources are.
-    fn spread(&mut self, wave: &Wave, exec: [u32; 2], op: &Op, inst: &Inst) {
-        let memory = matches!(
-            inst.format,
-            Format::Smem | Format::Ds | Format::Flat | Format::Global | Format::Scratch | Format::Mubuf
-        );
-        // Instructions that move data between lanes, and memory, whose own shadow has been asked.
-        let crosses = memory
-            || inst.mods.dpp.is_some()
-            || inst.mods.sdwa.is_some()
-            || inst.name.contains("lane")
-            || inst.name.contains("mfma")
-            || inst.name.contains("wmma");
+    fn spread(&mut self, wave: &Wave, exec: [u32; 2], part: &Part) {
         let mut lanes = [u32::MAX; 2];
         let mut scalars = true;
-        if !crosses {
-            for register in inst.srcs().iter().flat_map(registers) {
-                if register >= SCALARS {
-                    let is_written = self.scalar[register - SCALARS];
-                    scalars &= is_written;
-                    if !is_written {
-                        lanes = [0; 2];
-                    }
-                } else {
-                    for (half, lanes) in lanes.iter_mut().enumerate().take(wave.halves()) {
-                        *lanes &= self.lanes(wave, register, half);
-                    }
+        for register in part.sources.iter().map(|&register| usize::from(register)) {
+            if register >= SCALARS {
+                if !self.scalar[register - SCALARS] {
+                    (scalars, lanes) = (false, [0; 2]);
+                }
+            } else {
+                for half in 0..wave.halves() {
+                    lanes[half] &= self.lanes(wave, register, half);
                 }
             }
         }
-        let is_vector = matches!(
-            inst.format,
-            Format::Vop1 | Format::Vop2 | Format::Vopc | Format::Vop3 | Format::Vop3p | Format::Vopd
-        );
         let all_lanes = (0..wave.halves()).all(|half| exec[half] & !lanes[half] == 0);
-        for register in inst.dsts().iter().flat_map(registers) {
+        for register in part.destinations.iter().map(|&register| usize::from(register)) {
             if register >= SCALARS {
-                self.scalar[register - SCALARS] = if is_vector { all_lanes } else { scalars };
+                self.scalar[register - SCALARS] = if part.vector { all_lanes } else { scalars };
                 continue;
             }
             for half in 0..wave.halves() {
                 let cell = &mut self.vector[register * wave.halves() + half];
-                // A lane that is written whatever EXEC says (v_writelane) counts for the whole register.
-                let written = if inst.name.contains("writelane") { u32::MAX } else { exec[half] };
+                let written = if part.all_lanes { u32::MAX } else { exec[half] };
                 *cell = *cell & !written | lanes[half] & written;
             }
         }
-        // Carries and comparisons without a printed destination, and SCC.
-        if matches!(inst.format, Format::Sop1 | Format::Sop2 | Format::Sopc | Format::Sopk) {
+        if part.sets_scc {
             self.scalar[usize::from(slot::SCC)] = scalars;
         }
-        let _ = op;
     }
 
-    fn start_load(&mut self, wave: &Wave, op: &Op, inst: &Inst, generation: Generation) {
-        let gfx12 = generation == Generation::Gfx12;
-        let lds = LDS;
-        let scalar = if gfx12 { SCALAR } else { LDS };
-        let (queues, unordered): (&[usize], bool) = match inst.format {
-            Format::Smem => (&[scalar], true),
-            Format::Ds => (&[lds], false),
-            Format::Flat => (&[LOAD, LDS], true),
-            Format::Global | Format::Scratch | Format::Mubuf => (&[LOAD], false),
-            _ => return,
-        };
-        let is_cache = inst.dsts().is_empty() && inst.srcs().is_empty();
-        if is_cache {
-            return;
+    fn start_load(&mut self, queue: usize, load: Load) {
+        // The counters hold no more: the hardware waits.
+        const MOST: usize = 63;
+        if self.queues[queue].len() >= MOST {
+            self.retire(queue);
         }
-        let store = inst.dsts().is_empty() && inst.format != Format::Ds;
-        let stores = [if generation == Generation::Cdna { LOAD } else { STORE }];
-        let queues = if store && inst.format != Format::Smem { &stores[..] } else { queues };
-        let range = match op.dst[0] {
-            Dst::None if inst.dsts().is_empty() => 0..0,
-            _ => inst.dsts().first().map_or(0..0, registers),
-        };
-        let _ = wave;
-        for &queue in queues {
-            let load = Load { first: range.start as u16, count: range.len() as u16, unordered };
-            self.queues[queue].push_back(load);
-            for register in range.clone() {
-                self.pending[register] += 1;
-            }
+        self.queues[queue].push_back(load);
+        for register in load.first..load.first + load.count {
+            self.pending[usize::from(register)] += 1;
+            self.underway += 1;
         }
-    }
-
-    /// Takes loads that a wait has seen come back off the queues.
-    fn wait(&mut self, inst: &Inst, generation: Generation) {
-        if inst.format != Format::Sopp && inst.format != Format::Sopk {
-            return;
-        }
-        let simm = usize::from(inst.raw[0] as u16);
-        match inst.name {
-            "s_waitcnt" => {
-                for operand in inst.operands.iter() {
-                    if let Operand::Waitcnt(counts) = operand {
-                        counts.vmcnt.iter().for_each(|&count| self.drain(LOAD, usize::from(count)));
-                        counts.lgkmcnt.iter().for_each(|&count| self.drain(LDS, usize::from(count)));
-                    }
-                }
-            }
-            "s_waitcnt_vscnt" | "s_wait_storecnt" => self.drain(STORE, simm & 0x3f),
-            "s_waitcnt_vmcnt" | "s_wait_loadcnt" => self.drain(LOAD, simm & 0x3f),
-            "s_waitcnt_lgkmcnt" | "s_wait_dscnt" => self.drain(LDS, simm & 0x3f),
-            "s_wait_kmcnt" => self.drain(SCALAR, simm & 0x3f),
-            "s_wait_loadcnt_dscnt" => {
-                self.drain(LOAD, simm >> 8 & 0x3f);
-                self.drain(LDS, simm & 0x3f);
-            }
-            "s_wait_storecnt_dscnt" => {
-                self.drain(STORE, simm >> 8 & 0x3f);
-                self.drain(LDS, simm & 0x3f);
-            }
-            "s_wait_idle" => (0..COUNTERS).for_each(|queue| self.drain(queue, 0)),
-            _ => {}
-        }
-        let _ = generation;
     }
 
     /// Leaves at most `left` loads on a queue. While some may come back in any order, only waiting for all of them
@@ -474,11 +508,16 @@ impl Shadow {
             return;
         }
         while self.queues[queue].len() > left {
-            let Some(load) = self.queues[queue].pop_front() else { break };
-            for register in load.first..load.first + load.count {
-                let pending = &mut self.pending[usize::from(register)];
-                *pending = pending.saturating_sub(1);
-            }
+            self.retire(queue);
+        }
+    }
+
+    /// Takes the oldest load off a queue.
+    fn retire(&mut self, queue: usize) {
+        let Some(load) = self.queues[queue].pop_front() else { return };
+        for register in load.first..load.first + load.count {
+            self.pending[usize::from(register)] -= 1;
+            self.underway -= 1;
         }
     }
 }
@@ -569,7 +608,7 @@ impl Check {
                     }
                 }
             }
-            self.time += 1;
+            self.time = self.time.saturating_add(1);
             for dword in bytes.start / 4..bytes.end.div_ceil(4) {
                 let mark = self.mark(actor, op, access, dword as u64 * 4, offset, size);
                 let cell = &mut self.lds[dword];
@@ -600,18 +639,19 @@ impl Check {
         let actor = self.actor(wave, env.opened);
         for lane in lanes_of(mask) {
             let address = addresses[lane];
-            // LDS and scratch through a flat address.
-            let Some(allocation) = memory::find(&env.view, address) else { continue };
-            let nearest = || Nearest {
-                allocation: Some(allocation.clone()),
-                offset: address.wrapping_sub(allocation.base) as i64,
+            // LDS and scratch through a flat address have none.
+            let Some(trusted) = self.allocation(env, address) else { continue };
+            let nearest = || {
+                let allocation = memory::find(&env.view, address).cloned();
+                let base = allocation.as_ref().map_or(0, |allocation| allocation.base);
+                Nearest { allocation, offset: address.wrapping_sub(base) as i64 }
             };
             match access {
                 Access::Write if self.stored[half] >> lane & 1 == 0 => {
                     env.memory.mark_unwritten(address, u64::from(size));
                 }
                 Access::Write => env.memory.mark_written(address, u64::from(size)),
-                Access::Read | Access::Atomic if env.memory.is_trusted(allocation) => {}
+                Access::Read | Access::Atomic if trusted => {}
                 Access::Read | Access::Atomic => {
                     if let Some(first) = env.memory.first_unwritten(address, u64::from(size)) {
                         let (space, nearest) = (Space::Global, Some(nearest()));
@@ -619,7 +659,7 @@ impl Check {
                     }
                 }
             }
-            self.time += 1;
+            self.time = self.time.saturating_add(1);
             if access == Access::Atomic {
                 self.synchronise(address & !3);
             }
@@ -639,21 +679,36 @@ impl Check {
     }
 
     fn mark(&self, actor: u32, op: &Op, access: Access, dword: u64, address: u64, size: u32) -> Mark {
-        let mut bytes = 0;
-        for byte in 0..4 {
-            let at = dword + byte;
-            bytes |= u8::from(at >= address && at < address + u64::from(size)) << byte;
-        }
-        Mark { actor, op: op.inst, time: self.time, bytes, atomic: access == Access::Atomic }
+        let from = address.saturating_sub(dword).min(4);
+        let to = (address + u64::from(size) - dword).min(4);
+        let bytes = (0xf << from & !(0xf << to)) as u8 & 0xf;
+        Mark { actor, op: op.inst, time: self.time, bytes, kind: Some(access) }
     }
 
+    /// The page of cells with a dword's, and where in it that is.
     fn cell(&mut self, dword: u64) -> &mut Cell {
         const PAGE: u64 = 1024;
-        let page = self
-            .global
-            .entry(dword / PAGE)
-            .or_insert_with(|| vec![Cell::default(); PAGE as usize].into_boxed_slice());
-        &mut page[(dword % PAGE) as usize]
+        let page = dword / PAGE;
+        if self.last_page.0 != page {
+            let index = *self.page_of.entry(page).or_insert_with(|| {
+                self.pages.push(vec![Cell::default(); PAGE as usize].into_boxed_slice());
+                self.pages.len() - 1
+            });
+            self.last_page = (page, index);
+        }
+        &mut self.pages[self.last_page.1][(dword % PAGE) as usize]
+    }
+
+    /// Whether an address lies in an allocation, and if so, whether that counts as written as a whole.
+    fn allocation(&mut self, env: &Env<'_>, address: u64) -> Option<bool> {
+        let (start, end, trusted) = self.last_allocation;
+        if (start..end).contains(&address) {
+            return Some(trusted);
+        }
+        let allocation = memory::find(&env.view, address)?;
+        let trusted = env.memory.is_trusted(allocation);
+        self.last_allocation = (allocation.base, allocation.end(), trusted);
+        Some(trusted)
     }
 
     /// Whether an earlier access happens before what `actor` does now.
@@ -684,11 +739,7 @@ impl Check {
     fn other(&self, code: &Code, mark: Mark) -> OtherAccess {
         let actor = self.actors[mark.actor as usize - 1];
         OtherAccess {
-            access: match (mark.atomic, mark.is_write()) {
-                (true, _) => Access::Atomic,
-                (false, true) => Access::Write,
-                (false, false) => Access::Read,
-            },
+            access: mark.kind.unwrap_or(Access::Read),
             workgroup: actor.workgroup,
             wave: actor.wave,
             pc: code.address_of(mark.op),
@@ -697,16 +748,13 @@ impl Check {
     }
 }
 
-/// The bit of [`Mark::bytes`] that says that it is a write.
-const WRITE: u8 = 0x80;
-
 impl Mark {
-    fn is_write(self) -> bool {
-        self.bytes & WRITE != 0
+    fn is_atomic(self) -> bool {
+        self.kind == Some(Access::Atomic)
     }
 
     fn overlaps(self, other: Mark) -> bool {
-        self.actor != 0 && self.bytes & other.bytes & 0xf != 0
+        self.actor != 0 && self.bytes & other.bytes != 0
     }
 }
 
@@ -715,7 +763,7 @@ impl Cell {
     fn conflict(&self, mark: Mark, access: Access, is_ordered: impl Fn(Mark) -> bool) -> Option<Mark> {
         let races = |other: Mark| {
             other.overlaps(mark)
-                && !(other.atomic && mark.atomic)
+                && !(other.is_atomic() && mark.is_atomic())
                 && other.actor != mark.actor
                 && !is_ordered(other)
         };
@@ -727,8 +775,7 @@ impl Cell {
 
     fn note(&mut self, mark: Mark, access: Access) {
         let into = if access == Access::Read { &mut self.read } else { &mut self.write };
-        let kept = if into.actor == mark.actor && into.atomic == mark.atomic { into.bytes & 0xf } else { 0 };
-        let write = if access == Access::Read { 0 } else { WRITE };
-        *into = Mark { bytes: mark.bytes | kept | write, ..mark };
+        let kept = if into.actor == mark.actor && into.kind == mark.kind { into.bytes } else { 0 };
+        *into = Mark { bytes: mark.bytes | kept, ..mark };
     }
 }

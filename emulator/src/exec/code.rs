@@ -120,8 +120,9 @@ impl Code {
             }
         }
         // What registers a relative access touches is known only when it runs.
-        if inst.name.starts_with("v_movrel") || inst.name == "s_set_gpr_idx_on" || inst.mods.lds {
-            self.vgprs = 256;
+        if inst.name.contains("rel") && inst.name.starts_with("v_") || inst.name.starts_with("s_set_gpr_idx")
+        {
+            (self.vgprs, self.agprs) = (256, 256);
         }
     }
 

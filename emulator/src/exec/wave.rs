@@ -6,8 +6,8 @@ use super::op::{Dst, Src};
 pub(crate) const LANES: usize = 32;
 /// The first accumulation register's number in the vector register file.
 pub(crate) const AGPR: u16 = 256;
-/// Room behind the last register, for an operand that runs past it.
-const ROOM: usize = 64;
+/// Vector registers, accumulation registers, and room for an operand that runs past the last one.
+const REGISTERS: usize = 512 + 64;
 
 /// One register of half a wave, lane by lane.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -80,20 +80,12 @@ pub(crate) struct Wave {
 }
 
 impl Wave {
-    /// A wave of `size` (32 or 64) lanes with all the registers there are.
-    #[cfg(test)]
+    /// A wave of `size` (32 or 64) lanes; every register is zero.
     pub fn new(size: u32) -> Wave {
-        Wave::with_registers(size, usize::from(AGPR), usize::from(AGPR))
-    }
-
-    /// A wave of `size` (32 or 64) lanes with room for as many vector and accumulation registers; every register
-    /// is zero.
-    pub fn with_registers(size: u32, registers: usize, agprs: usize) -> Wave {
         let halves = if size == 64 { 2 } else { 1 };
-        let registers = if agprs != 0 { usize::from(AGPR) + agprs } else { registers } + ROOM;
         Wave {
             // SAFETY: a row is integers, for which all zeros are a value.
-            rows: unsafe { Box::new_zeroed_slice(registers * halves).assume_init() },
+            rows: unsafe { Box::new_zeroed_slice(REGISTERS * halves).assume_init() },
             halves,
             sgpr: [0; 256],
             mode: 0,

@@ -168,30 +168,6 @@ impl Extra {
             self.set(SRC_SEXT[i], sdwa.src_sext[i].into());
         }
     }
-
-    /// The lane of the wave that `lane` reads under DPP; `None` if there is none.
-    fn dpp_source(self, lane: usize, size: usize) -> Option<usize> {
-        let (row, at) = (lane & !15, lane & 15);
-        let data = self.get(DPP_DATA) as usize;
-        let in_row = |at: Option<usize>| at.filter(|&at| at < 16).map(|at| row + at);
-        match self.get(DPP_KIND) {
-            1 => Some((lane & !3) + (data >> (2 * (lane & 3)) & 3)),
-            2 => in_row(Some(at + data)),
-            3 => in_row(at.checked_sub(data)),
-            4 => Some(row + (at + 16 - data) % 16),
-            5 => Some(lane + 1).filter(|&from| from < size),
-            6 => Some((lane + 1) % size),
-            7 => lane.checked_sub(1),
-            8 => Some((lane + size - 1) % size),
-            9 => Some(row + 15 - at),
-            10 => Some(lane ^ 7),
-            11 => row.checked_sub(1),
-            12 => (lane >= 32).then_some(31),
-            13 => Some(row + data % 16),
-            14 => Some(row + (at ^ (data % 16))),
-            _ => Some((lane & !7) + (data >> (3 * (lane & 7)) & 7)),
-        }
-    }
 }
 
 /// One source of half a wave with its modifiers; DPP takes lanes out of `lanes`, those that are written.
@@ -285,26 +261,54 @@ fn dwords(lo: &mut Row, hi: &mut Row, mods: Mods, i: usize) {
 /// Source 0 through DPP; returns the lanes that the result may be written to.
 fn gather(wave: &Wave, src: Src, half: usize, extra: Extra, wide: bool, lo: &mut Row, hi: &mut Row) -> u32 {
     let size = wave.size() as usize;
-    let exec = wave.exec64();
-    let inactive = extra.get(FETCH_INACTIVE) != 0;
-    let mut lanes = 0;
-    for i in 0..LANES {
-        let lane = half * LANES + i;
-        let from = extra.dpp_source(lane, size).filter(|&from| inactive || exec >> from & 1 != 0);
-        let read = |src: Src, from: usize| match src {
-            Src::Vgpr(register) => wave.lane(register, from),
-            _ => wave.scalar(src),
-        };
-        (lo.0[i], hi.0[i]) = match from {
-            Some(from) if wide => (read(src, from), read(src.dword(1), from)),
-            Some(from) => (read(src, from), 0),
-            None => (0, 0),
-        };
-        let enabled = extra.get(ROW_MASK) >> (lane / 16 % 4) & 1 != 0
-            && extra.get(BANK_MASK) >> (lane / 4 % 4) & 1 != 0;
-        if enabled && (from.is_some() || extra.get(BOUND_CTRL) != 0) {
-            lanes |= 1 << i;
+    let n = extra.get(DPP_DATA) as usize;
+    let mut from = [None; LANES];
+    // Which lane of the wave a lane reads, in its row or in the whole wave; `None` if there is none.
+    let mut within = |f: &dyn Fn(usize) -> usize| {
+        for (i, from) in from.iter_mut().enumerate() {
+            let (lane, row) = (half * LANES + i, (half * LANES + i) & !15);
+            *from = Some(f(lane & 15)).filter(|&at| at < 16).map(|at| row + at);
         }
+    };
+    match extra.get(DPP_KIND) {
+        1 => within(&|at| (at & !3) + (n >> (2 * (at & 3)) & 3)),
+        2 => within(&|at| at + n),
+        3 => within(&|at| at.wrapping_sub(n)),
+        4 => within(&|at| (at + 16 - n) % 16),
+        9 => within(&|at| 15 - at),
+        10 => within(&|at| at ^ 7),
+        13 => within(&|_| n % 16),
+        14 => within(&|at| at ^ (n % 16)),
+        15 => within(&|at| (at & !7) + (n >> (3 * (at & 7)) & 7)),
+        kind => {
+            for (i, from) in from.iter_mut().enumerate() {
+                let lane = half * LANES + i;
+                *from = match kind {
+                    5 => Some(lane + 1).filter(|&from| from < size),
+                    6 => Some((lane + 1) % size),
+                    7 => lane.checked_sub(1),
+                    8 => Some((lane + size - 1) % size),
+                    11 => (lane & !15).checked_sub(1),
+                    _ => (lane >= 32).then_some(31),
+                };
+            }
+        }
+    }
+    let exec = if extra.get(FETCH_INACTIVE) != 0 { u64::MAX } else { wave.exec64() };
+    let (rows, banks) = (extra.get(ROW_MASK), extra.get(BANK_MASK));
+    let unbound = extra.get(BOUND_CTRL) != 0;
+    let mut lanes = 0;
+    for (i, from) in from.into_iter().enumerate() {
+        let lane = half * LANES + i;
+        let from = from.filter(|&from| exec >> from & 1 != 0);
+        if let (Src::Vgpr(register), from) = (src, from) {
+            lo.0[i] = from.map_or(0, |from| wave.lane(register, from));
+            if wide {
+                hi.0[i] = from.map_or(0, |from| wave.lane(register + 1, from));
+            }
+        }
+        let enabled = rows >> (lane / 16 % 4) & banks >> (lane / 4 % 4) & 1 != 0;
+        lanes |= u32::from(enabled && (from.is_some() || unbound)) << i;
     }
     lanes
 }

@@ -220,6 +220,28 @@ float_lane!(Trunc, |_m, env, F, a| soft::to_integral::<F::Format>(a, Round::Zero
 float_lane!(RndNe, |_m, env, F, a| soft::to_integral::<F::Format>(a, Round::Even, env);
     host if keeps_denormals: F::integral(a, Round::Even));
 
+/// gfx12's forms, which have no IEEE mode: a number wins against any NaN.
+pub(super) struct Num<L>(PhantomData<L>);
+
+impl<L: Lane> Lane for Num<L> {
+    type A = L::A;
+    type B = L::B;
+    type C = L::C;
+    type D = L::D;
+    #[inline(always)]
+    fn lane(mode: &Mode, a: V<L::A>, b: V<L::B>, c: V<L::C>) -> V<L::D> {
+        L::lane(&Mode { ieee: false, ..*mode }, a, b, c)
+    }
+    #[inline(always)]
+    fn host_ok(mode: &Mode) -> bool {
+        L::host_ok(mode)
+    }
+    #[inline(always)]
+    fn host(a: V<L::A>, b: V<L::B>, c: V<L::C>) -> V<L::D> {
+        L::host(a, b, c)
+    }
+}
+
 /// [`Lane`]s without a faster way than the definition.
 macro_rules! defined {
     ($T:ident: |$m:ident, $env:ident, $a:ident| $def:expr) => {
@@ -254,8 +276,10 @@ fn common<T: Host>(stem: &str) -> Option<Entry> {
         "mul" => Entry::lane::<Mul<T>>(),
         "fma" | "fmaak" | "fmamk" => Entry::lane::<Fma<T>>(),
         "fmac" => Entry::lane::<Fma<T>>().accumulating(),
-        "min" | "min_num" => Entry::lane::<Min<T>>(),
-        "max" | "max_num" => Entry::lane::<Max<T>>(),
+        "min" => Entry::lane::<Min<T>>(),
+        "max" => Entry::lane::<Max<T>>(),
+        "min_num" => Entry::lane::<Num<Min<T>>>(),
+        "max_num" => Entry::lane::<Num<Max<T>>>(),
         "floor" => Entry::lane::<Floor<T>>(),
         "ceil" => Entry::lane::<Ceil<T>>(),
         "trunc" => Entry::lane::<Trunc<T>>(),
@@ -267,11 +291,16 @@ fn common<T: Host>(stem: &str) -> Option<Entry> {
 /// Those that f64 lacks.
 fn short<T: Host>(stem: &str) -> Option<Entry> {
     Some(match stem {
-        "min3" | "min3_num" => Entry::lane::<Min3<T>>(),
-        "max3" | "max3_num" => Entry::lane::<Max3<T>>(),
-        "med3" | "med3_num" => Entry::lane::<Med3<T>>(),
-        "maxmin" | "maxmin_num" => Entry::lane::<MaxMin<T>>(),
-        "minmax" | "minmax_num" => Entry::lane::<MinMax<T>>(),
+        "min3" => Entry::lane::<Min3<T>>(),
+        "min3_num" => Entry::lane::<Num<Min3<T>>>(),
+        "max3" => Entry::lane::<Max3<T>>(),
+        "max3_num" => Entry::lane::<Num<Max3<T>>>(),
+        "med3" => Entry::lane::<Med3<T>>(),
+        "med3_num" => Entry::lane::<Num<Med3<T>>>(),
+        "maxmin" => Entry::lane::<MaxMin<T>>(),
+        "maxmin_num" => Entry::lane::<Num<MaxMin<T>>>(),
+        "minmax" => Entry::lane::<MinMax<T>>(),
+        "minmax_num" => Entry::lane::<Num<MinMax<T>>>(),
         _ => return None,
     })
 }

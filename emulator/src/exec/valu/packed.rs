@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use super::float::{Add, Fma, Host, Max, Min, Mul};
+use super::float::{Add, Fma, Host, Max, Min, Mul, Num};
 use super::lane::{Entry, Lane, V, lane};
 use super::mode::Mode;
 use super::soft;
@@ -45,8 +45,10 @@ pub(super) fn entry(name: &str) -> Option<(Entry, bool)> {
         "v_pk_mul_f16" => pair::<Mul<F16>>(),
         "v_pk_fma_f16" => triple::<Fma<F16>>(),
         "v_pk_fmac_f16" => triple::<Fma<F16>>().accumulating(),
-        "v_pk_min_f16" | "v_pk_min_num_f16" => pair::<Min<F16>>(),
-        "v_pk_max_f16" | "v_pk_max_num_f16" => pair::<Max<F16>>(),
+        "v_pk_min_f16" => pair::<Min<F16>>(),
+        "v_pk_max_f16" => pair::<Max<F16>>(),
+        "v_pk_min_num_f16" => pair::<Num<Min<F16>>>(),
+        "v_pk_max_num_f16" => pair::<Num<Max<F16>>>(),
         "v_pk_minimum_f16" => pair::<Minimum<true>>(),
         "v_pk_maximum_f16" => pair::<Minimum<false>>(),
         "v_pk_add_u16" => int!(|a: U16, b: U16| a.wrapping_add(b), a.saturating_add(b)),

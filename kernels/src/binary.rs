@@ -2,7 +2,7 @@
 
 use amdgpu_device::extremum::Extremum;
 use amdgpu_device::prelude::*;
-use amdgpu_device::zip::{per_lane, zip_tiled};
+use amdgpu_device::zip::{per_lane, zip, zip_tiled};
 
 /// A function of two elements.
 pub trait BinaryOp {
@@ -114,6 +114,6 @@ pub unsafe fn compare<Op: Comparison, T: Scalar>(
     // SAFETY: the caller gives a layout that fits its buffers
     unsafe {
         let layout = Layout::new(num_dims, dims_and_strides);
-        zip_tiled(numel, layout, (lhs, rhs), out, |(a, b)| u8::from(Op::holds(a, b)));
+        zip(numel, layout, (lhs, rhs), out, |(a, b)| u8::from(Op::holds(a, b)));
     }
 }

@@ -3,7 +3,7 @@
 
 use amdgpu_device::convert::Convert;
 use amdgpu_device::prelude::*;
-use amdgpu_device::zip::{per_lane, zip_tiled};
+use amdgpu_device::zip::{per_lane, zip};
 
 /// `out[i] = inp[i]`, converted.
 ///
@@ -34,5 +34,5 @@ pub unsafe fn cast<S: Scalar + Convert<T>, T: Scalar>(
     #[len(numel)] out: *mut T,
 ) {
     // SAFETY: the caller gives a layout that fits its buffers
-    unsafe { zip_tiled(numel, Layout::new(num_dims, info), (inp,), out, |(x,)| x.convert()) }
+    unsafe { zip(numel, Layout::new(num_dims, info), (inp,), out, |(x,)| x.convert()) }
 }

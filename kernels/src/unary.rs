@@ -105,8 +105,8 @@ macro_rules! native {
     )*};
 }
 native! {
-    /// x
-    Copy: |x| x;
+    /// x, an integer's own ceiling, floor and nearest integer.
+    Same: |x| x;
     /// x·x
     Sqr: |x| x.mul(x);
     /// The larger of x and 0; NaN is 0 in f32, f64 and f8e4m3, and stays in f16 and bf16.
@@ -169,15 +169,31 @@ pub unsafe fn parametric<F: Parametric, T: Compute>(
     }
 }
 
-/// `out[i] = f(inp[i])`, in the elements' type
+/// `out[i] = inp[i]`: makes a tensor contiguous.
 ///
 /// `out` is contiguous, `inp` has the layout; `inp` null stands for `out`, in place.
 #[amdgpu_kernel(
-    name = "u{F}_{T}",
-    F in [copy: Copy],
+    name = "ucopy_{T}",
     T in [bf16, f16, f32, f64, u8, u32, i16, i32, i64, f8e4m3, f8_e4m3: f8e4m3],
     launch(workgroup = 256, items_per_lane = per_lane::<T, T>(), items = numel),
 )]
+pub unsafe fn copy<T: Scalar>(
+    numel: usize,
+    num_dims: usize,
+    #[layout(numel, num_dims, of(inp))] info: *const usize,
+    #[nullable] inp: *const T,
+    #[len(numel)] out: *mut T,
+) {
+    // SAFETY: the caller's
+    unsafe {
+        let (inp, info) = source(info, inp, out);
+        zip_tiled(numel, Layout::new(num_dims, info), (inp,), out, |(x,)| x)
+    }
+}
+
+/// `out[i] = f(inp[i])`, in the elements' type
+///
+/// `out` is contiguous, `inp` has the layout; `inp` null stands for `out`, in place.
 #[amdgpu_kernel(
     name = "u{F}_{T}",
     F in [sqr: Sqr, relu: Relu, sign: Sign],
@@ -186,7 +202,7 @@ pub unsafe fn parametric<F: Parametric, T: Compute>(
 )]
 #[amdgpu_kernel(
     name = "u{F}_{T}",
-    F in [neg: NegInteger, abs: AbsInteger, ceil: Copy, floor: Copy, round: Copy],
+    F in [neg: NegInteger, abs: AbsInteger, ceil: Same, floor: Same, round: Same],
     T in [u8, u32, i16, i32, i64],
     launch(workgroup = 256, items_per_lane = per_lane::<T, T>(), items = numel),
 )]
@@ -200,7 +216,7 @@ pub unsafe fn native<F: Native, T: Extremum>(
     // SAFETY: the caller's
     unsafe {
         let (inp, info) = source(info, inp, out);
-        zip_tiled(numel, Layout::new(num_dims, info), (inp,), out, |(x,)| F::apply(x))
+        zip(numel, Layout::new(num_dims, info), (inp,), out, |(x,)| F::apply(x))
     }
 }
 

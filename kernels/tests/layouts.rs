@@ -5,7 +5,7 @@
 
 use candle_amdgpu_kernels::binary::{Sub, binary};
 use candle_amdgpu_kernels::ternary::where_cond;
-use candle_amdgpu_kernels::unary::{Copy, native};
+use candle_amdgpu_kernels::unary::copy;
 
 struct Random(u64);
 
@@ -97,7 +97,7 @@ fn copies_of_any_layout_are_right() {
         let to_start = buffer(&mut to, numel, [0, 0, 0, 1][random.below(4)], |_| u32::MAX);
         // SAFETY: the buffers hold what the layout addresses.
         unsafe {
-            native::<Copy, u32>(
+            copy::<u32>(
                 numel,
                 case.shape.len(),
                 info.as_ptr(),
@@ -184,4 +184,19 @@ fn choices_among_any_three_layouts_are_right() {
             );
         }
     }
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "4 GiB, of which it touches two pages")]
+fn strides_beyond_32_bits_are_right() {
+    let far = 1 << 32;
+    let mut from = vec![0u8; far + 64];
+    for i in 0..5 {
+        (from[i], from[far + 3 * i]) = (i as u8, 100 + i as u8);
+    }
+    let info = [2, 5, far, 1];
+    let mut to = [0u8; 10];
+    // SAFETY: the buffers hold what the layout addresses.
+    unsafe { copy::<u8>(10, 2, info.as_ptr(), from.as_ptr(), to.as_mut_ptr()) };
+    assert_eq!(to, [0, 1, 2, 3, 4, 100, 0, 0, 101, 0]);
 }

@@ -19,7 +19,7 @@
 
 use crate::Scalar;
 use crate::grid::global_stride;
-use crate::layout::{Layout, divide};
+use crate::layout::Layout;
 use crate::memory::{is_aligned, load, store};
 
 /// How many elements a lane takes at once where it reads or writes elements of these types: 16 bytes of the widest,
@@ -447,7 +447,7 @@ impl<const K: usize> Walk<K> {
             }
         } else {
             while d > 0 {
-                let (quotient, index) = divide(rest, dim, NONE);
+                let (quotient, index) = divide_wide(rest, dim);
                 advance::<K, false>(&mut at, index, strides);
                 d -= 1;
                 (rest, dim, strides) = (quotient, self.layout.dim(d), self.strides_of(d));
@@ -545,4 +545,20 @@ fn divide_narrow(a: usize, b: usize) -> (usize, usize) {
     // SAFETY: a dimension of a layout that has elements is not 0
     let quotient = unsafe { a.checked_div(b).unwrap_unchecked() };
     (quotient as usize, (a - quotient * b) as usize)
+}
+
+/// Quotient and remainder of any numbers, bit by bit: slow, but short, and it stands in every kernel for the rare
+/// layout that is neither contiguous nor below 2^32 elements.
+#[inline]
+fn divide_wide(a: usize, b: usize) -> (usize, usize) {
+    let (mut quotient, mut rest) = (0, 0);
+    let mut bit = usize::BITS - a.leading_zeros();
+    while bit > 0 {
+        bit -= 1;
+        rest = rest << 1 | (a >> bit) & 1;
+        let fits = rest >= b;
+        rest -= if fits { b } else { 0 };
+        quotient = quotient << 1 | fits as usize;
+    }
+    (quotient, rest)
 }

@@ -94,7 +94,7 @@ impl Profile {
     /// The counts by source line, most executed first; instructions without a source position come under `None`. A
     /// line of the standard library counts as the line that called it.
     pub fn by_source_line(&self) -> Vec<(Option<&SourceLine>, Counts)> {
-        let mut lines: BTreeMap<(Option<&str>, u32), (Option<&SourceLine>, Counts)> = BTreeMap::new();
+        let mut lines = BTreeMap::<_, (Option<&SourceLine>, Counts)>::new();
         for instruction in &self.instructions {
             let source = &instruction.source;
             let line = source.iter().find(|line| !line.file.contains("/library/")).or(source.first());

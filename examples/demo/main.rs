@@ -25,7 +25,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use number::Number;
 
 /// Neither factor nor summand is a number of f16 or bf16, so that every result is rounded.
-const MUL: f64 = 0.7071;
+const MUL: f64 = 0.8642;
 const ADD: f64 = -0.0123;
 
 const DTYPES: usize = 3;

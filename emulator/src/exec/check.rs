@@ -210,8 +210,13 @@ impl Check {
         for &(queue, left) in &facts.waits {
             shadow.drain(queue, left);
         }
-        for part in &facts.parts {
-            shadow.spread(wave, exec, part);
+        // What is written is decided before any of it is: a destination may be a source too.
+        let mut written = [([0; 2], false); 4];
+        for (part, written) in facts.parts.iter().zip(&mut written) {
+            *written = shadow.sources(wave, part);
+        }
+        for (part, written) in facts.parts.iter().zip(written) {
+            shadow.spread(wave, exec, part, written);
         }
         for &queue in &facts.queues {
             shadow.start_load(queue, facts.load);
@@ -253,10 +258,10 @@ impl Facts {
             |operands: &[Operand]| operands.iter().flat_map(registers).map(|r| r as u16).collect::<Vec<_>>();
         // A load into a register that one is under way to comes back after it.
         let mut settled = if memory { list(inst.srcs()) } else { list(&inst.operands) };
-        let mut parts = vec![Part::of(inst)];
+        let mut parts = Part::of(inst);
         if let Some(y) = &inst.vopd_y {
             settled.extend(list(&y.operands));
-            parts.push(Part::of(y));
+            parts.extend(Part::of(y));
         }
         let (decides, purpose) = deciding(inst);
         let (queues, unordered) = queues(inst, code.gfx.generation());
@@ -267,12 +272,48 @@ impl Facts {
     }
 }
 
+/// 64-bit instructions whose low result does not depend on the high halves of their sources: compilers leave those
+/// undefined where only the low result is used.
+const LOW_FROM_LOW: [&str; 15] = [
+    "v_mad_u64_u32",
+    "v_mad_i64_i32",
+    "v_mad_co_u64_u32",
+    "v_mad_co_i64_i32",
+    "v_lshlrev_b64",
+    "v_lshl_add_u64",
+    "v_mov_b64",
+    "s_lshl_b64",
+    "s_mov_b64",
+    "s_and_b64",
+    "s_or_b64",
+    "s_xor_b64",
+    "s_add_nc_u64",
+    "s_sub_nc_u64",
+    "s_mul_u64",
+];
+
 impl Part {
-    fn of(inst: &Inst) -> Part {
+    fn of(inst: &Inst) -> Vec<Part> {
+        let whole = Part::whole(inst);
+        if !LOW_FROM_LOW.contains(&inst.name) || whole.destinations.len() < 2 {
+            return vec![whole];
+        }
+        let low = Part {
+            sources: inst.srcs().iter().filter_map(|src| registers(src).next()).map(|r| r as u16).collect(),
+            destinations: whole.destinations[..1].to_vec(),
+            sets_scc: false,
+            ..whole
+        };
+        vec![low, Part { destinations: whole.destinations[1..].to_vec(), ..whole }]
+    }
+
+    fn whole(inst: &Inst) -> Part {
         // Instructions that move data between lanes, and memory, whose own shadow has been asked.
         let crosses = is_memory(inst)
             || inst.mods.dpp.is_some()
             || inst.mods.sdwa.is_some()
+            // Each half has sources of its own.
+            || inst.name.starts_with("v_pk_")
             || inst.name.contains("lane")
             || inst.name.contains("mfma")
             || inst.name.contains("wmma");
@@ -456,8 +497,8 @@ impl Shadow {
         self.vector[register * wave.halves() + half]
     }
 
-    /// A destination is written in the lanes in which all sources are.
-    fn spread(&mut self, wave: &Wave, exec: [u32; 2], part: &Part) {
+    /// The lanes in which all sources were written, and whether all of the scalar ones were.
+    fn sources(&self, wave: &Wave, part: &Part) -> ([u32; 2], bool) {
         let mut lanes = [u32::MAX; 2];
         let mut scalars = true;
         for register in part.sources.iter().map(|&register| usize::from(register)) {
@@ -471,6 +512,11 @@ impl Shadow {
                 }
             }
         }
+        (lanes, scalars)
+    }
+
+    /// A destination is written in the lanes in which all sources are.
+    fn spread(&mut self, wave: &Wave, exec: [u32; 2], part: &Part, (lanes, scalars): ([u32; 2], bool)) {
         let all_lanes = (0..wave.halves()).all(|half| exec[half] & !lanes[half] == 0);
         for register in part.destinations.iter().map(|&register| usize::from(register)) {
             if register >= SCALARS {

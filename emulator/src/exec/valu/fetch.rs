@@ -260,57 +260,77 @@ fn dwords(lo: &mut Row, hi: &mut Row, mods: Mods, i: usize) {
 
 /// Source 0 through DPP; returns the lanes that the result may be written to.
 fn gather(wave: &Wave, src: Src, half: usize, extra: Extra, wide: bool, lo: &mut Row, hi: &mut Row) -> u32 {
-    let size = wave.size() as usize;
-    let n = extra.get(DPP_DATA) as usize;
-    let mut from = [None; LANES];
-    // Which lane of the wave a lane reads, in its row or in the whole wave; `None` if there is none.
-    let mut within = |f: &dyn Fn(usize) -> usize| {
-        for (i, from) in from.iter_mut().enumerate() {
-            let (lane, row) = (half * LANES + i, (half * LANES + i) & !15);
-            *from = Some(f(lane & 15)).filter(|&at| at < 16).map(|at| row + at);
-        }
+    let (size, n) = (wave.size() as usize, extra.get(DPP_DATA) as usize);
+    let (from, mut readable) = match extra.get(DPP_KIND) {
+        1 => in_rows(half, |at| (at & !3) + (n >> (2 * (at & 3)) & 3)),
+        2 => in_rows(half, |at| at + n),
+        3 => in_rows(half, |at| at.wrapping_sub(n)),
+        4 => in_rows(half, |at| (at + 16 - n) % 16),
+        5 => in_wave(half, |lane| if lane + 1 < size { lane + 1 } else { NO_LANE }),
+        6 => in_wave(half, |lane| (lane + 1) & (size - 1)),
+        7 => in_wave(half, |lane| lane.wrapping_sub(1)),
+        8 => in_wave(half, |lane| lane.wrapping_sub(1) & (size - 1)),
+        9 => in_rows(half, |at| 15 - at),
+        10 => in_rows(half, |at| at ^ 7),
+        11 => in_wave(half, |lane| (lane & !15).wrapping_sub(1)),
+        12 => in_wave(half, |lane| if lane >= 32 { 31 } else { NO_LANE }),
+        13 => in_rows(half, |_| n % 16),
+        14 => in_rows(half, |at| at ^ (n % 16)),
+        _ => in_rows(half, |at| (at & !7) + (n >> (3 * (at & 7)) & 7)),
     };
-    match extra.get(DPP_KIND) {
-        1 => within(&|at| (at & !3) + (n >> (2 * (at & 3)) & 3)),
-        2 => within(&|at| at + n),
-        3 => within(&|at| at.wrapping_sub(n)),
-        4 => within(&|at| (at + 16 - n) % 16),
-        9 => within(&|at| 15 - at),
-        10 => within(&|at| at ^ 7),
-        13 => within(&|_| n % 16),
-        14 => within(&|at| at ^ (n % 16)),
-        15 => within(&|at| (at & !7) + (n >> (3 * (at & 7)) & 7)),
-        kind => {
-            for (i, from) in from.iter_mut().enumerate() {
-                let lane = half * LANES + i;
-                *from = match kind {
-                    5 => Some(lane + 1).filter(|&from| from < size),
-                    6 => Some((lane + 1) % size),
-                    7 => lane.checked_sub(1),
-                    8 => Some((lane + size - 1) % size),
-                    11 => (lane & !15).checked_sub(1),
-                    _ => (lane >= 32).then_some(31),
-                };
-            }
+    let exec = wave.exec64();
+    if extra.get(FETCH_INACTIVE) == 0 && exec != u64::MAX >> (64 - size) {
+        for (i, &from) in from.iter().enumerate() {
+            readable &= !(u32::from(exec >> from & 1 == 0) << i);
         }
     }
-    let exec = if extra.get(FETCH_INACTIVE) != 0 { u64::MAX } else { wave.exec64() };
-    let (rows, banks) = (extra.get(ROW_MASK), extra.get(BANK_MASK));
-    let unbound = extra.get(BOUND_CTRL) != 0;
-    let mut lanes = 0;
-    for (i, from) in from.into_iter().enumerate() {
+    if let Src::Vgpr(register) = src {
+        take(wave, register, &from, readable, lo);
+        if wide {
+            take(wave, register + 1, &from, readable, hi);
+        }
+    }
+    let mut enabled = 0;
+    for i in 0..LANES {
         let lane = half * LANES + i;
-        let from = from.filter(|&from| exec >> from & 1 != 0);
-        if let (Src::Vgpr(register), from) = (src, from) {
-            lo.0[i] = from.map_or(0, |from| wave.lane(register, from));
-            if wide {
-                hi.0[i] = from.map_or(0, |from| wave.lane(register + 1, from));
-            }
-        }
-        let enabled = rows >> (lane / 16 % 4) & banks >> (lane / 4 % 4) & 1 != 0;
-        lanes |= u32::from(enabled && (from.is_some() || unbound)) << i;
+        let bit = extra.get(ROW_MASK) >> (lane / 16 % 4) & extra.get(BANK_MASK) >> (lane / 4 % 4) & 1;
+        enabled |= (bit as u32) << i;
     }
-    lanes
+    enabled & if extra.get(BOUND_CTRL) != 0 { u32::MAX } else { readable }
+}
+
+/// No lane of any wave.
+const NO_LANE: usize = usize::MAX;
+
+/// The lanes that half a wave reads, and which of them exist: `f` maps positions in a row of 16 lanes.
+#[inline(always)]
+fn in_rows(half: usize, f: impl Fn(usize) -> usize) -> ([u8; LANES], u32) {
+    in_wave(half, |lane| {
+        let at = f(lane & 15);
+        if at < 16 { (lane & !15) + at } else { NO_LANE }
+    })
+}
+
+/// As [`in_rows`], with lanes of the wave.
+#[inline(always)]
+fn in_wave(half: usize, f: impl Fn(usize) -> usize) -> ([u8; LANES], u32) {
+    let (mut from, mut readable) = ([0; LANES], 0);
+    for (i, from) in from.iter_mut().enumerate() {
+        let lane = f(half * LANES + i);
+        *from = (lane & 63) as u8;
+        readable |= u32::from(lane < 64) << i;
+    }
+    (from, readable)
+}
+
+/// A register's values in the lanes `from`; zero where there is none.
+#[inline(always)]
+fn take(wave: &Wave, register: u16, from: &[u8; LANES], readable: u32, out: &mut Row) {
+    let halves = [wave.vgpr(register, 0), wave.vgpr(register, wave.halves() - 1)];
+    for (i, (out, &from)) in out.0.iter_mut().zip(from).enumerate() {
+        let value = halves[usize::from(from / 32 % 2)].0[usize::from(from % 32)];
+        *out = value & (readable >> i & 1).wrapping_neg();
+    }
 }
 
 /// The shift and width in bits of an SDWA selection.

@@ -14,7 +14,7 @@ use std::fmt;
 use std::ptr;
 use std::sync::Arc;
 
-/// Most arguments of a kernel.
+/// Most arguments of a kernel with a typed wrapper; for those no launch allocates.
 pub(crate) const MAX_ARGS: usize = 48;
 
 /// A kernel on a device. Copies are cheap; each keeps the module loaded.
@@ -91,17 +91,29 @@ impl Function {
     ) -> Result<()> {
         let stream = stream.stream_ref()?;
         self.enough(args.len())?;
-        let values = self.kernel().map_or_else(Vec::new, |kernel| {
+        let mut values = [Count::default(); MAX_ARGS];
+        let stated = self.kernel().map_or(&[][..], |kernel| kernel.args);
+        for ((value, arg), &at) in values.iter_mut().zip(stated).zip(args) {
             // SAFETY: as promised by the caller, an address for each parameter.
-            kernel.args.iter().zip(args).map(|(arg, &at)| unsafe { integer(arg.ty.element(), at) }).collect()
-        });
+            *value = unsafe { integer(arg.ty.element(), at) };
+        }
         let Some(geometry) = Resolved::new(config, self.name(), self.kernel(), &values)? else {
             return Ok(());
         };
         let geometry = self.check(geometry, &stream)?;
-        let mut params: Vec<*mut c_void> = args.iter().map(|&at| at.cast_mut()).collect();
+        let mut few = [ptr::null_mut(); MAX_ARGS];
+        let mut many;
+        let params: &mut [*mut c_void] = if args.len() <= MAX_ARGS {
+            for (param, &at) in few.iter_mut().zip(args) {
+                *param = at.cast_mut();
+            }
+            &mut few
+        } else {
+            many = args.iter().map(|&at| at.cast_mut()).collect::<Vec<_>>();
+            &mut many
+        };
         // SAFETY: as promised by the caller.
-        unsafe { self.launch_raw(geometry, stream.raw, &mut params) }
+        unsafe { self.launch_raw(geometry, stream.raw, params) }
     }
 
     /// Arguments one by one, each checked for its size.

@@ -1,6 +1,7 @@
 //! What the compiled kernels say about themselves.
 
-use candle_amdgpu::{CodeObject, kernels};
+use amdgpu_emulator::decode::decode_wave;
+use candle_amdgpu::{AFFINE, CodeObject, FILL, KernelInfo, Module, kernels};
 
 /// Kernels that may use scratch memory or spill, with the reason.
 const EXCEPTIONS: [(&str, &str); 0] = [];
@@ -50,4 +51,44 @@ fn signatures_are_those_of_the_code_objects() {
             }
         }
     }
+}
+
+/// Names of the instructions of a kernel.
+fn instructions(code: &CodeObject, info: &KernelInfo) -> Vec<&'static str> {
+    let start = info.descriptor.entry as usize;
+    let mut bytes = &code.image()[start..start + info.code_bytes as usize];
+    let mut names = Vec::new();
+    while !bytes.is_empty() {
+        let inst = decode_wave(code.gfx(), info.wave_size, bytes).expect("an instruction");
+        names.push(inst.name);
+        bytes = &bytes[usize::from(inst.size)..];
+    }
+    names
+}
+
+#[test]
+fn contiguous_access_moves_sixteen_bytes_per_lane() {
+    let mut missing = Vec::new();
+    let mut need = |module: &Module, kernel: String, accesses: &[&str]| {
+        for object in module.objects() {
+            let code = CodeObject::parse(object.bytes).expect("a code object");
+            let names = instructions(&code, code.kernel(&kernel).expect("a kernel"));
+            for access in accesses {
+                let wide = |name: &&&str| {
+                    name.starts_with(access) && (name.ends_with("x4") || name.ends_with("b128"))
+                };
+                if names.iter().find(wide).is_none() {
+                    missing.push(format!("{kernel} on {} has no 16-byte {access}", object.gfx));
+                }
+            }
+        }
+    };
+    // Not f8e4m3, whose conversions leave no registers for 16 of them: it moves 8 bytes.
+    for dtype in ["u8", "i16", "f16", "bf16", "u32", "f32", "i64", "f64"] {
+        need(&AFFINE, format!("affine_{dtype}"), &["global_load", "global_store"]);
+        need(&FILL, format!("fill_{dtype}"), &["global_store"]);
+        need(&FILL, format!("const_set_{dtype}"), &["global_store"]);
+        need(&FILL, format!("copy2d_{dtype}"), &["global_load", "global_store"]);
+    }
+    assert!(missing.is_empty(), "{}", missing.join("\n"));
 }

@@ -6,6 +6,7 @@ use candle_amdgpu::kernel::Object;
 use candle_amdgpu::{CodeObject, Kernel, KernelInfo, kernels};
 use clap::Args;
 use serde::Serialize;
+use std::collections::BTreeSet;
 
 /// List the kernels of this build: arguments, registers, memory, code size, occupancy
 ///
@@ -105,9 +106,8 @@ impl Kernels {
             ]);
         }
         print_table(&table)?;
-        let names =
-            entries.iter().map(|e| (e.family, e.name)).collect::<std::collections::BTreeSet<_>>().len();
-        print(&format!("\n{names} kernels, {} code objects' entries", entries.len()))?;
+        let count = |of: fn(&Entry) -> &'static str| entries.iter().map(of).collect::<BTreeSet<_>>().len();
+        print(&format!("\n{} kernels, targets: {}", count(|e| e.name), count(|e| e.gfx)))?;
         Ok(true)
     }
 
@@ -152,7 +152,7 @@ impl Kernels {
     /// What the filters can be.
     fn there_are(&self) -> String {
         let families: Vec<_> = kernels::MODULES.iter().map(|module| module.name()).collect();
-        let targets: std::collections::BTreeSet<_> =
+        let targets: BTreeSet<_> =
             kernels::MODULES.iter().flat_map(|module| module.objects()).map(|object| object.gfx).collect();
         format!("this build has the families {families:?} for the targets {targets:?}")
     }

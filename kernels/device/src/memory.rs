@@ -30,6 +30,8 @@ pub unsafe fn load<T: Copy, const N: usize>(address: *const T) -> [T; N] {
             2 => as_array(address.cast::<u16>().read()),
             4 => as_array(address.cast::<u32>().read()),
             8 => as_array(address.cast::<u64>().read()),
+            // Of a vector that is only taken apart into bytes the compiler makes 16 loads, of an integer it does not.
+            16 if size_of::<T>() == 1 => as_array(address.cast::<u128>().read()),
             16 => as_array(address.cast::<Chunk>().read()),
             32 => as_array(address.cast::<[Chunk; 2]>().read()),
             64 => as_array(address.cast::<[Chunk; 4]>().read()),

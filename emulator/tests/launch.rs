@@ -243,3 +243,51 @@ fn machines_have_memory_at_the_same_addresses_in_every_run() {
     // The lowest free slot of fixed places, and the first page stays free.
     assert_eq!(address % 0x100_0000_0000, 0x1000);
 }
+
+#[test]
+fn preloaded_arguments_are_in_registers_and_the_code_that_loads_them_is_skipped() {
+    // asm Gfx90a
+    let program = "
+        v_mov_b32_e32 v1, 0 ; 7e020280
+        v_mov_b32_e32 v2, s4 ; 7e040204
+        global_store_dword v1, v2, s[2:3] ; dc708000 00020201
+    ";
+    // 256 bytes for firmware that cannot preload.
+    let program = "s_trap 2 ; bf920002\n".repeat(64) + program;
+    let machine = machine(Gfx::Gfx90a);
+    let out = machine.alloc(4).unwrap();
+    let mut kernel = Kernel::new(Gfx::Gfx90a, &program);
+    kernel.args = &[(8, "global_buffer"), (4, "by_value")];
+    (kernel.user_sgprs, kernel.preload) = (5, 3);
+    let kernarg = [&out.to_le_bytes()[..], &77u32.to_le_bytes()].concat();
+    launch(&machine, &kernel.build(), [1; 3], [1; 3], &kernarg, LaunchOptions::default()).unwrap();
+    assert_eq!(words(&machine, out, 1), [77]);
+}
+
+#[test]
+fn float_atomics_of_workgroups_add_up_the_same_whatever_the_threads() {
+    // asm Gfx1100
+    let program = "
+        s_load_b64 s[8:9], s[0:1], null ; f4040200 f8000000
+        s_add_u32 s2, s2, 1 ; 80028102
+        v_cvt_f32_u32_e32 v0, s2 ; 7e000c02
+        v_rcp_f32_e32 v0, v0 ; 7e005500
+        v_mov_b32_e32 v1, 0 ; 7e020280
+        s_waitcnt lgkmcnt(0) ; bf89fc07
+        global_atomic_add_f32 v1, v0, s[8:9] offset:4 ; dd5a0004 00080001
+        global_atomic_add_u32 v1, v1, s[8:9] ; dcd60000 00080101
+    ";
+    let machine = machine(Gfx::Gfx1100);
+    let mut kernel = Kernel::new(Gfx::Gfx1100, program);
+    kernel.args = &[(8, "global_buffer")];
+    let object = kernel.build();
+    let sum = |threads| {
+        let out = machine.alloc(8).unwrap();
+        machine.fill(out, 0, 8).unwrap();
+        let mut options = LaunchOptions::default();
+        options.threads = threads;
+        launch(&machine, &object, [300, 1, 1], [32, 1, 1], &out.to_le_bytes(), options).unwrap();
+        words(&machine, out, 2)
+    };
+    assert_eq!(sum(1), sum(4));
+}

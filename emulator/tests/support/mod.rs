@@ -21,6 +21,8 @@ pub struct Kernel<'a> {
     pub max_workgroup_size: u32,
     /// Scalar registers before the workgroup ids.
     pub user_sgprs: u32,
+    /// Dwords of arguments that go to scalar registers (gfx90a, gfx942).
+    pub preload: u16,
 }
 
 impl<'a> Kernel<'a> {
@@ -35,6 +37,7 @@ impl<'a> Kernel<'a> {
             scratch: 0,
             max_workgroup_size: 1024,
             user_sgprs: 2,
+            preload: 0,
         }
     }
 
@@ -174,6 +177,7 @@ impl<'a> Kernel<'a> {
         put(52, &(self.user_sgprs << 1 | 7 << 7 | 2 << 11).to_le_bytes());
         let wave32 = u16::from(self.gfx.wave_size() == 32) << 10;
         put(56, &(1u16 << 3 | wave32).to_le_bytes());
+        put(58, &self.preload.to_le_bytes());
         bytes
     }
 }

@@ -316,3 +316,23 @@ fn loads_to_lds_put_each_lane_behind_m0() {
     assert_eq!(word(0x100 + 8 + 200), 0xa1a0_9f9e);
     assert_eq!(word(0x200 + 4 + 200), 0xffff_ff9a);
 }
+
+#[test]
+fn the_scratch_descriptor_gives_each_lane_its_own_memory() {
+    // asm Gfx1030
+    let program = "
+        buffer_store_dword v0, off, s[0:3], s4 offset:4 ; e0700004 04000000
+        buffer_load_dword v1, v2, s[0:3], 0 offen offset:8 ; e0301008 80000102
+    ";
+    let out = run(Gfx1030, program, |wave, _| {
+        // Swizzled, lane number added: what the dispatcher gives a kernel for its stack. The scalar offset counts
+        // bytes of all 32 lanes.
+        wave.sgpr[0] = wave.scratch_base as u32;
+        wave.sgpr[1] = (wave.scratch_base >> 32) as u32 | 1 << 31;
+        (wave.sgpr[2], wave.sgpr[3], wave.sgpr[4]) = (u32::MAX, 1 << 23, 8 * 32);
+        set_lanes(wave, 0, |lane| lane as u32 + 500);
+        set_lanes(wave, 2, |_| 4);
+    });
+    assert_eq!(out.fault, None);
+    assert_eq!((out.v(1, 0), out.v(1, 31)), (500, 531));
+}

@@ -21,7 +21,7 @@ pub const LIBRARY_VARIABLE: &str = "CANDLE_AMDGPU_HIP_LIBRARY";
 /// path, and ours is called libamdhip64.so too.
 const MARKER: &CStr = c"amdhip64_is_candle_amdgpu";
 
-/// See [`MARKER`].
+/// Tells this project's library from the real one, which has no such function.
 #[unsafe(no_mangle)]
 pub extern "C" fn amdhip64_is_candle_amdgpu() -> c_int {
     1

@@ -118,8 +118,10 @@ struct State {
 
 impl Memory {
     pub fn new(total: u64) -> Result<Memory, MemoryError> {
-        // Four times the memory: room for gaps, and so that freed addresses rest.
-        let region = Region::reserve(total.saturating_mul(4).clamp(1 << 30, BASE_STRIDE))?;
+        // Four times the memory: room for gaps, and so that freed addresses rest. Where address space is short,
+        // less.
+        let sizes = [4, 2].map(|times| total.saturating_mul(times).clamp(1 << 30, BASE_STRIDE));
+        let region = Region::reserve(sizes[0]).or_else(|_| Region::reserve(sizes[1]))?;
         let written = Region::reserve_anywhere(region.size / 8)?;
         let cursor = region.base + GRANULE;
         let state = State { live: Arc::default(), freed: VecDeque::new(), used: 0, cursor, next_id: 1 };
@@ -447,7 +449,11 @@ impl Drop for Region {
 }
 
 fn map(address: u64, size: u64) -> std::io::Result<u64> {
+    // Elsewhere than on Linux the address is a hint.
+    #[cfg(target_os = "linux")]
     let fixed = if address == 0 { 0 } else { libc::MAP_FIXED_NOREPLACE };
+    #[cfg(not(target_os = "linux"))]
+    let fixed = 0;
     // SAFETY: a new anonymous mapping; MAP_FIXED_NOREPLACE never replaces one that is there.
     let base = unsafe {
         libc::mmap(

@@ -641,8 +641,13 @@ impl Check {
         size: u32,
     ) -> Found {
         let actor = self.actor(wave, env.opened);
+        let mut previous = None;
         for lane in lanes_of(mask) {
             let offset = offsets[lane];
+            // Lanes that read one place are one read.
+            if access == Access::Read && previous.replace(offset) == Some(offset) {
+                continue;
+            }
             let bytes = offset as usize..offset as usize + size as usize;
             let stored = self.stored[half] >> lane & 1 != 0;
             match access {
@@ -683,8 +688,12 @@ impl Check {
         size: u32,
     ) -> Found {
         let actor = self.actor(wave, env.opened);
+        let mut previous = None;
         for lane in lanes_of(mask) {
             let address = addresses[lane];
+            if access == Access::Read && previous.replace(address) == Some(address) {
+                continue;
+            }
             // LDS and scratch through a flat address have none.
             let Some(trusted) = self.allocation(env, address) else { continue };
             let nearest = || {
@@ -711,19 +720,21 @@ impl Check {
             }
             for dword in address / 4..(address + u64::from(size)).div_ceil(4) {
                 let mark = self.mark(actor, op, access, dword * 4, address, size);
-                let mut cell = *self.cell(dword);
+                let (page, at) = self.cell(dword);
+                let mut cell = self.pages[page][at];
                 let conflict = cell.conflict(mark, access, |other| self.is_ordered(other, actor));
                 if let Some(other) = conflict {
                     let (other, nearest) = (self.other(env.code, other), nearest());
                     return Some((Fault::GlobalRace { access, address, size, other, nearest }, lane));
                 }
                 cell.note(mark, access);
-                *self.cell(dword) = cell;
+                self.pages[page][at] = cell;
             }
         }
         None
     }
 
+    #[inline]
     fn mark(&self, actor: u32, op: &Op, access: Access, dword: u64, address: u64, size: u32) -> Mark {
         let from = address.saturating_sub(dword).min(4);
         let to = (address + u64::from(size) - dword).min(4);
@@ -731,8 +742,9 @@ impl Check {
         Mark { actor, op: op.inst, time: self.time, bytes, kind: Some(access) }
     }
 
-    /// The page of cells with a dword's, and where in it that is.
-    fn cell(&mut self, dword: u64) -> &mut Cell {
+    /// The cell of a dword of global memory: page and place in it.
+    #[inline]
+    fn cell(&mut self, dword: u64) -> (usize, usize) {
         const PAGE: u64 = 1024;
         let page = dword / PAGE;
         if self.last_page.0 != page {
@@ -742,7 +754,7 @@ impl Check {
             });
             self.last_page = (page, index);
         }
-        &mut self.pages[self.last_page.1][(dword % PAGE) as usize]
+        (self.last_page.1, (dword % PAGE) as usize)
     }
 
     /// Whether an address lies in an allocation, and if so, whether that counts as written as a whole.
@@ -806,11 +818,12 @@ impl Mark {
 
 impl Cell {
     /// The earlier access that `mark` races with, if any.
+    #[inline]
     fn conflict(&self, mark: Mark, access: Access, is_ordered: impl Fn(Mark) -> bool) -> Option<Mark> {
         let races = |other: Mark| {
-            other.overlaps(mark)
+            other.actor != mark.actor
+                && other.overlaps(mark)
                 && !(other.is_atomic() && mark.is_atomic())
-                && other.actor != mark.actor
                 && !is_ordered(other)
         };
         if races(self.write) {
@@ -819,6 +832,7 @@ impl Cell {
         (access != Access::Read && races(self.read)).then_some(self.read)
     }
 
+    #[inline]
     fn note(&mut self, mark: Mark, access: Access) {
         let into = if access == Access::Read { &mut self.read } else { &mut self.write };
         let kept = if into.actor == mark.actor && into.kind == mark.kind { into.bytes } else { 0 };

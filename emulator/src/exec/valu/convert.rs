@@ -34,10 +34,8 @@ pub(super) fn entry(name: &str, generation: Generation) -> Option<Entry> {
             let short = |x: u32| soft::convert::<soft::F32, soft::F16>(x.into(), m.single, env) as u32;
             short(a) | short(b) << 16
         }),
-        "v_pack_b32_f16" => lane!(m; |a: F16, b: F16| -> U32 {
-            let keep = |x: u16| soft::canonical::<soft::F16>(x.into(), m.double) as u32;
-            keep(a) | keep(b) << 16
-        }),
+        // Moves bits: neither quiets nor flushes.
+        "v_pack_b32_f16" => lane!(|a: F16, b: F16| -> U32 { u32::from(a) | u32::from(b) << 16 }),
 
         // From integers
         "v_cvt_f32_i32" => lane!(m;

@@ -4,6 +4,16 @@
 //! in tables by kind, keyed by LLVM's mnemonic: targets that agree share a line. [`lane`] has the loops over
 //! the lanes, [`fetch`] the modifiers of sources and destinations, [`soft`] the meaning of floating point.
 //! What crosses lanes is in [`cross`], VOPD in [`vopd`], WMMA and MFMA in [`matrix`].
+//!
+//! What the manuals leave open, and what is done here:
+//! - An operation on NaNs returns the first one in operand order, quieted; an invalid operation the positive quiet
+//!   NaN, where no manual says otherwise (`v_div_fixup`, roots and logarithms of negative numbers: the negative one).
+//! - A lane mask that an instruction writes is zero in lanes that EXEC, or DPP, leaves out.
+//! - A denormal result is flushed by its rounded value.
+//! - `v_div_scale` and `v_div_fixup` are such that the compiler's division sequence is correctly rounded for all
+//!   operands, overflow and denormals included. The manuals' text for two denominators near the limits is not.
+//! - Reciprocals, roots, exponentials, logarithms and sines: [`transcendental`]. Dot products: [`dot`]. Order and
+//!   rounding of matrix sums: [`matrix`].
 
 mod carry;
 mod compare;

@@ -1537,6 +1537,7 @@ fn conversions() {
             0x8000_7fff,
         ),
         Case(Gfx1100, 0x3f0, "v_cvt_pk_u16_u32 v0, v1, v2", "000023d701050200", &[0x1_2345, 0x3], 0x3_ffff),
+        Case(Gfx1030, 0x300, "v_pack_b32_f16 v0, v1, v2", "000011d701050200", &[0x7c01, 0x8001], 0x8001_7c01),
         Case(
             Gfx1030,
             0x3f0,

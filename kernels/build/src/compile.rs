@@ -26,6 +26,10 @@ const RUSTFLAGS: [&str; 4] = [
     "-Zcross-crate-inline-threshold=always",
 ];
 
+/// Files between the steps, by extension.
+const TEMPORARY: [&str; 8] =
+    ["shim.ll", "linked.ll", "edited.ll", "opt.bc", "o", "new.elf", "new.ptx", "json"];
+
 /// What is compiled for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Target {
@@ -243,6 +247,10 @@ impl Job<'_> {
         let published = self.stem.with_extension(extension);
         if !kept.exists() {
             self.generate(shim, &kept)?;
+            // A failed tool's input stays, to be looked at.
+            for extension in TEMPORARY {
+                let _ = fs::remove_file(self.stem.with_extension(extension));
+            }
         }
         let kernels = self.check(&kept)?;
         cache::copy(&kept, &published)?;

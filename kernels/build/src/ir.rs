@@ -56,6 +56,7 @@ pub fn for_cpu(ir: &str, from: &str, to: &str) -> String {
 /// rustc has no word for the first two. Without the bounds LLVM assumes 1,024 work items; without the address space
 /// every access is a flat one, which waits for workgroup memory too.
 pub fn amdgpu(ir: &str, signatures: &[Signature]) -> String {
+    let ir = ir.replace("call void @llvm.trap()", "call void @amdgpu_device_trap()");
     let mut out = String::with_capacity(ir.len() + ir.len() / 16);
     let mut lines = ir.lines();
     while let Some(line) = lines.next() {
@@ -74,8 +75,22 @@ pub fn amdgpu(ir: &str, signatures: &[Signature]) -> String {
             }
         }
     }
+    out.push_str(TRAP);
+    if !ir.contains("@llvm.amdgcn.endpgm(") {
+        out.push_str("declare void @llvm.amdgcn.endpgm() cold noreturn nounwind\n");
+    }
     out
 }
+
+/// What a panic does. Not `llvm.trap`: for gfx11 LLVM 22 makes a loop of it, and forgets to expand the pseudo
+/// instructions of the blocks behind.
+const TRAP: &str = "
+define internal void @amdgpu_device_trap() alwaysinline cold noreturn nounwind {
+  call void asm sideeffect \"s_trap 2\", \"\"()
+  call void @llvm.amdgcn.endpgm()
+  unreachable
+}
+";
 
 /// One kernel, from the text after `(` and its body.
 fn entry(kernel: &Signature, rest: &str, body: &[&str]) -> String {
@@ -233,7 +248,8 @@ mod tests {
                         %out.generic = addrspacecast ptr addrspace(1) %out to ptr\n  \
                         call void @f(ptr noundef %info.generic, ptr %out.generic, i8 %out_1)\n  ret void\n}\n\
                         define void @f(ptr %out) {\n";
-        assert_eq!(amdgpu(ir, &[kernel()]), expected);
+        let out = amdgpu(ir, &[kernel()]);
+        assert_eq!(out.split_once(TRAP).map(|(kernels, _)| kernels), Some(expected));
     }
 
     #[test]

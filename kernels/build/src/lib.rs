@@ -82,7 +82,7 @@ fn try_build(kernels: &Path) -> Result<()> {
         println!("cargo::rerun-if-changed={}", path.display());
     }
     let cache = cache::folder(&out);
-    let families = compile(&source, &toolchain, &cache, &archs()?)?;
+    let families = families(&source, &toolchain, &cache, &archs()?)?;
     fs::write(&generated, wrappers::generate(&families)).map_err(error::io("cannot write", &generated))
 }
 
@@ -103,8 +103,19 @@ pub fn archs() -> Result<Vec<Gfx>> {
     Ok(archs)
 }
 
+/// Compiles the crate in the folder `kernels` for some targets: each module with its kernels and code objects.
+///
+/// For programs; a build script calls [`build`]. `cache` keeps what is worth it between calls.
+///
+/// # Errors
+/// Whatever stands in the way, from a missing toolchain to a kernel that does not compile.
+pub fn compile(kernels: &Path, cache: &Path, archs: &[Gfx]) -> Result<Vec<Family>> {
+    let toolchain = toolchain::find()?;
+    families(&Source::read(kernels, &toolchain)?, &toolchain, cache, archs)
+}
+
 /// All families for all targets, side by side as the cores allow.
-fn compile(source: &Source, toolchain: &Toolchain, cache: &Path, archs: &[Gfx]) -> Result<Vec<Family>> {
+fn families(source: &Source, toolchain: &Toolchain, cache: &Path, archs: &[Gfx]) -> Result<Vec<Family>> {
     let _lock = cache::lock(cache)?;
     let compiler = Compiler { toolchain, source, cache };
     let targets: Vec<Target> = archs.iter().map(|&gfx| Target::Amdgpu(gfx)).collect();

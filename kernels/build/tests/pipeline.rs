@@ -1,0 +1,186 @@
+//! The whole way from Rust to the emulator, with what amdgpu-device offers. It needs the device toolchain.
+
+use std::path::Path;
+
+use amdgpu_build::Error;
+use amdgpu_build::wrappers::Family;
+use amdgpu_emulator::{
+    CodeObject, Fault, FaultReport, Gfx, Launch, LaunchOptions, Machine, MachineOptions, Report,
+};
+
+const ARCHS: [Gfx; 3] = [Gfx::Gfx1030, Gfx::Gfx1100, Gfx::Gfx90a];
+
+/// Compiles a crate beside this file, into the folder that the workspace's own kernels use.
+fn compile(name: &str) -> Result<Vec<Family>, Error> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(name);
+    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("amdgpu");
+    amdgpu_build::compile(&folder, &cache, &ARCHS)
+}
+
+/// A device with one family loaded.
+struct Device {
+    machine: Machine,
+    module: amdgpu_emulator::LoadedModule,
+}
+
+impl Device {
+    fn each(family: &Family) -> impl Iterator<Item = Device> + '_ {
+        family.objects.iter().map(|(gfx, path)| {
+            let object = CodeObject::parse(&std::fs::read(path).unwrap()).unwrap();
+            assert_eq!(object.gfx().name(), gfx);
+            let machine = Machine::new(object.gfx(), MachineOptions::default()).unwrap();
+            let module = machine.load(&object).unwrap();
+            Device { machine, module }
+        })
+    }
+
+    fn buffer(&self, bytes: &[u8]) -> u64 {
+        let address = self.machine.alloc(bytes.len() as u64).unwrap();
+        self.machine.write(address, bytes).unwrap();
+        address
+    }
+
+    fn read(&self, address: u64, len: usize) -> Vec<u8> {
+        let mut bytes = vec![0; len];
+        self.machine.read(address, &mut bytes).unwrap();
+        bytes
+    }
+
+    fn launch(
+        &self,
+        name: &str,
+        grid: u32,
+        block: u32,
+        lds: u32,
+        words: &[u64],
+    ) -> Result<Report, Box<FaultReport>> {
+        let kernarg: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
+        let mut options = LaunchOptions::default();
+        // The loop that LLVM makes of a float add begins with a plain load, in which check mode sees a race.
+        options.check = !["sum", "largest"].contains(&name);
+        let launch =
+            Launch { grid: [grid, 1, 1], block: [block, 1, 1], dynamic_lds: lds, kernarg: &kernarg, options };
+        self.machine.launch(&self.module.kernel(name).unwrap(), &launch).map_err(Box::new)
+    }
+}
+
+fn bytes<const N: usize>(values: impl IntoIterator<Item = [u8; N]>) -> Vec<u8> {
+    values.into_iter().flatten().collect()
+}
+
+#[test]
+fn workgroup_memory_barriers_and_atomics() {
+    let families = compile("kernels").unwrap_or_else(|e| panic!("{e}"));
+    let memory = families.iter().find(|f| f.name == "memory").unwrap();
+    let names: Vec<_> = memory.kernels.iter().map(|k| k.name.as_str()).collect();
+    assert_eq!(names, ["checked", "largest", "reverse", "sum"]);
+    let sum = &memory.kernels[3].launch;
+    assert_eq!((sum.workgroup, sum.max_workgroup_size, sum.lds_bytes), ([256, 1, 1], 256, 1024));
+    for device in Device::each(memory) {
+        let values: Vec<f32> = (0..1000).map(|i| (i % 7) as f32).collect();
+        let inp = device.buffer(&bytes(values.iter().map(|x| x.to_le_bytes())));
+        let (sums, total, groups) = (device.buffer(&[0; 16]), device.buffer(&[0; 4]), device.buffer(&[0; 4]));
+        device.launch("sum", 4, 256, 1024, &[1000, inp, sums, total, groups]).unwrap();
+        let parts: Vec<f32> = values.chunks(256).map(|c| c.iter().sum()).collect();
+        assert_eq!(device.read(sums, 16), bytes(parts.iter().map(|x| x.to_le_bytes())));
+        assert_eq!(device.read(total, 4), values.iter().sum::<f32>().to_le_bytes());
+        assert_eq!(device.read(groups, 4), 4u32.to_le_bytes());
+
+        let values: Vec<u32> = (0..384).map(|i| i * 7919 % 1009).collect();
+        let inp = device.buffer(&bytes(values.iter().map(|x| x.to_le_bytes())));
+        let out = device.buffer(&[0; 4]);
+        device.launch("largest", 3, 128, 0, &[inp, out]).unwrap();
+        assert_eq!(device.read(out, 4), values.iter().max().unwrap().to_le_bytes());
+        device.launch("reverse", 3, 128, 0, &[inp]).unwrap();
+        let reversed = values.chunks(128).flat_map(|c| c.iter().rev()).map(|x| x.to_le_bytes());
+        assert_eq!(device.read(inp, 4 * 384), bytes(reversed));
+    }
+}
+
+#[test]
+fn a_panic_traps_and_names_its_line() {
+    let families = compile("kernels").unwrap_or_else(|e| panic!("{e}"));
+    let memory = families.iter().find(|f| f.name == "memory").unwrap();
+    for device in Device::each(memory) {
+        let out = device.buffer(&[0; 16]);
+        let args = |index: u64| [4 | index << 32, out];
+        device.launch("checked", 1, 32, 0, &args(3)).unwrap();
+        let report = device.launch("checked", 1, 32, 0, &args(4)).unwrap_err();
+        assert!(matches!(report.fault(), Fault::Trap { .. }), "{report}");
+        let line =
+            1 + include_str!("kernels/src/lib.rs").lines().position(|l| l.contains("assert!(")).unwrap();
+        assert!(report.to_string().contains(&format!("kernels/src/lib.rs:{line}:")), "{report}");
+    }
+}
+
+#[test]
+fn a_larger_workgroup_than_declared_is_refused() {
+    let families = compile("kernels").unwrap_or_else(|e| panic!("{e}"));
+    let memory = families.iter().find(|f| f.name == "memory").unwrap();
+    for device in Device::each(memory) {
+        let report = device.launch("sum", 1, 512, 1024, &[0, 0, 0, 0, 0]).unwrap_err();
+        assert!(report.to_string().contains("at most 256"), "{report}");
+    }
+}
+
+#[test]
+fn wave_operations() {
+    let families = compile("kernels").unwrap_or_else(|e| panic!("{e}"));
+    let waves = families.iter().find(|f| f.name == "waves").unwrap();
+    for device in Device::each(waves) {
+        let size = device.machine.gfx().wave_size() as usize;
+        let values: Vec<u8> = (0..192u32).map(|i| (i * 5 % 11) as u8).collect();
+        let sums: Vec<u32> = values
+            .chunks(size)
+            .flat_map(|c| vec![c.iter().map(|&x| u32::from(x)).sum::<u32>(); c.len()])
+            .collect();
+        let votes = values.chunks(size).flat_map(|c| {
+            let votes = c.iter().enumerate().map(|(i, &x)| u64::from(x > 1) << i).sum::<u64>();
+            vec![votes.to_le_bytes(); c.len()]
+        });
+        let (votes, lanes) = (bytes(votes), bytes((0..192).map(|i| (i % size as u32).to_le_bytes())));
+        let run = |kernel: &str, inp: &[u8], expected: &[u8]| {
+            let inp = device.buffer(inp);
+            let out = device.buffer(&vec![0; expected.len()]);
+            let (v, l) = (device.buffer(&[0; 8 * 192]), device.buffer(&[0; 4 * 192]));
+            device.launch(kernel, 1, 192, 0, &[inp, out, v, l]).unwrap();
+            assert_eq!(device.read(out, expected.len()), expected, "{kernel}");
+            assert_eq!(device.read(v, votes.len()), votes, "{kernel}");
+            assert_eq!(device.read(l, lanes.len()), lanes, "{kernel}");
+        };
+        let half = |x: u32| half::f16::from_f32(x as f32).to_le_bytes();
+        run("wave_u8", &values, &bytes(sums.iter().map(|&s| [s as u8])));
+        let wide = |x: u32| i64::from(x).to_le_bytes();
+        run(
+            "wave_i64",
+            &bytes(values.iter().map(|&x| wide(x.into()))),
+            &bytes(sums.iter().map(|&s| wide(s))),
+        );
+        run(
+            "wave_f16",
+            &bytes(values.iter().map(|&x| half(x.into()))),
+            &bytes(sums.iter().map(|&s| half(s))),
+        );
+        let single = |x: u32| (x as f32).to_le_bytes();
+        run(
+            "wave_f32",
+            &bytes(values.iter().map(|&x| single(x.into()))),
+            &bytes(sums.iter().map(|&s| single(s))),
+        );
+        let double = |x: u32| f64::from(x).to_le_bytes();
+        run(
+            "wave_f64",
+            &bytes(values.iter().map(|&x| double(x.into()))),
+            &bytes(sums.iter().map(|&s| double(s))),
+        );
+    }
+}
+
+#[test]
+fn a_kernel_that_does_not_compile_is_reported_with_rustcs_message() {
+    let error = compile("broken").unwrap_err();
+    assert!(matches!(error, Error::Compile { .. }), "{error}");
+    let text = error.to_string();
+    assert!(text.starts_with("the kernels of `broken` do not compile for amdgcn-amd-amdhsa"), "{text}");
+    assert!(text.contains("this kernel is broken on purpose"), "{text}");
+}

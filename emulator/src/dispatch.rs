@@ -29,6 +29,7 @@ const QUEUE_SIZE: u64 = 256;
 /// Everything about a launch that its workgroups share.
 struct Dispatch<'a> {
     kernel: &'a Kernel,
+    code: &'a Code,
     info: &'a KernelInfo,
     gfx: Gfx,
     launch: &'a Launch<'a>,
@@ -48,7 +49,7 @@ struct Dispatch<'a> {
 /// Runs a launch.
 pub(crate) fn launch(memory: &Memory, kernel: &Kernel, launch: &Launch<'_>) -> Result<Report, FaultReport> {
     let info = kernel.info();
-    let gfx = kernel.module().code.gfx;
+    let gfx = kernel.module().object.gfx();
     let refuse = |fault: Fault| FaultReport::new(fault, &info.name, gfx, None);
     let (lds, work_items) = check_geometry(info, gfx, launch).map_err(refuse)?;
 
@@ -77,11 +78,13 @@ pub(crate) fn launch(memory: &Memory, kernel: &Kernel, launch: &Launch<'_>) -> R
     // With preloaded arguments the first 256 bytes load them, for firmware that cannot preload.
     let entry = descriptor.entry + if preloads != 0 { 256 } else { 0 };
     let result = written.map_err(|error| refuse(Fault::Memory(error))).and_then(|()| {
-        let entry = kernel.module().code.index_of(entry);
+        let code = kernel.code();
+        let entry = code.index_of(entry);
         let entry = entry.ok_or_else(|| refuse(Fault::IllegalPc { pc: descriptor.entry }))?;
         let scratch = if info.dynamic_stack { info.scratch_size.max(16 << 10) } else { info.scratch_size };
         let dispatch = Dispatch {
             kernel,
+            code: &code,
             info,
             gfx,
             launch,
@@ -253,7 +256,7 @@ impl Dispatch<'_> {
 
     fn profile(&self, counts: &[Counts]) -> Profile {
         let module = self.kernel.module();
-        let code = &module.code;
+        let code = self.code;
         let mut instructions = Vec::new();
         for (index, counts) in counts.iter().enumerate().filter(|(_, counts)| counts.executed != 0) {
             let pc = code.address_of(index as u32);
@@ -296,7 +299,7 @@ impl Dispatch<'_> {
     /// Whether the result could depend on the order in which workgroups reach memory: one thread then gives the
     /// same result every time.
     fn order_matters(&self) -> bool {
-        let code = &self.kernel.module().code;
+        let code = self.code;
         let start = self.entry;
         let end = code
             .index_of(self.info.descriptor.entry + self.info.code_bytes)
@@ -328,7 +331,7 @@ impl Dispatch<'_> {
 
     /// Sets a wave's registers as the dispatcher does.
     fn start(&self, wave: &mut Wave, index: u32, workgroup: [u32; 3], scratch_base: u64) {
-        let code = &self.kernel.module().code;
+        let code = self.code;
         let descriptor = &self.info.descriptor;
         wave.reset(code.vgprs, code.agprs);
         wave.pc = self.entry;
@@ -502,8 +505,8 @@ impl<'a> Worker<'a> {
         let waves = dispatch.work_items.div_ceil(size);
         let scratch = u64::from(waves * size) * u64::from(dispatch.scratch);
         let options = &dispatch.launch.options;
-        let mut env = Env::new(&module.code, module.base, dispatch.memory, dispatch.lds, options.perturb);
-        env.profile = options.profile.then(|| vec![Counts::default(); module.code.ops.len()]);
+        let mut env = Env::new(dispatch.code, module.base, dispatch.memory, dispatch.lds, options.perturb);
+        env.profile = options.profile.then(|| vec![Counts::default(); dispatch.code.ops.len()]);
         env.check = options.check.then(|| Box::new(Check::new(waves, dispatch.lds)));
         Worker {
             dispatch,
@@ -591,7 +594,8 @@ impl<'a> Worker<'a> {
         let wave = &self.waves[index];
         let module = self.dispatch.kernel.module();
         let op = wave.last;
-        let pc = module.code.address_of(op);
+        let code = self.dispatch.code;
+        let pc = code.address_of(op);
         let [size_x, size_y, _] = self.dispatch.launch.block;
         let work_item = lane.map(|lane| {
             let id = wave.index * wave.size() + lane;
@@ -603,7 +607,7 @@ impl<'a> Worker<'a> {
             lane,
             work_item,
             pc,
-            instruction: module.code.text_of(op).unwrap_or_else(|| "(no instruction)".into()),
+            instruction: code.text_of(op).unwrap_or_else(|| "(no instruction)".into()),
             source: crate::source::lines(&module.object, pc),
         };
         (fault, site)

@@ -1,6 +1,6 @@
 //! One emulated GPU.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::code_object::{CodeObject, KernelInfo, ObjectError};
 use crate::dispatch;
@@ -60,7 +60,12 @@ pub(crate) struct Module {
     pub object: CodeObject,
     /// Where the image was loaded.
     pub base: u64,
-    pub code: Code,
+    /// Where instructions begin for certain: kernels and functions.
+    entries: Vec<u64>,
+    /// Each kernel's instructions, prepared when it is first launched.
+    kernels: Vec<OnceLock<Arc<Code>>>,
+    /// All instructions, for kernels that call or jump out of their own.
+    whole: OnceLock<Arc<Code>>,
     memory: Arc<Memory>,
 }
 
@@ -210,7 +215,8 @@ impl Machine {
         self.memory.allocation(address)
     }
 
-    /// Loads a code object: copies its image to device memory, applies relocations and decodes its instructions.
+    /// Loads a code object: copies its image to device memory and applies relocations. A kernel's instructions are
+    /// decoded when it is first launched.
     ///
     /// # Errors
     /// [`LoadError::WrongTarget`] if it is for another target, [`LoadError::Memory`] if there is no memory for it.
@@ -234,8 +240,9 @@ impl Machine {
         let functions =
             object.symbols().filter(|(_, symbol)| !symbol.is_data).map(|(_, symbol)| symbol.address);
         let entries: Vec<u64> = kernels.chain(functions).collect();
-        let code = Code::prepare(self.gfx, &image, object.text_ranges(), &entries);
-        let module = Module { object: object.clone(), base, code, memory: self.memory.clone() };
+        let kernels = object.kernels().iter().map(|_| OnceLock::new()).collect();
+        let (object, memory) = (object.clone(), self.memory.clone());
+        let module = Module { object, base, entries, kernels, whole: OnceLock::new(), memory };
         Ok(LoadedModule { inner: Arc::new(module) })
     }
 
@@ -274,7 +281,41 @@ impl LoadedModule {
     }
 }
 
+impl Module {
+    fn whole(&self) -> Arc<Code> {
+        let prepare = || {
+            let (gfx, image) = (self.object.gfx(), self.object.image());
+            Arc::new(Code::prepare(gfx, image, self.object.text_ranges(), &self.entries))
+        };
+        self.whole.get_or_init(prepare).clone()
+    }
+
+    /// The instructions that a kernel can reach: its own, unless it calls or jumps out of them.
+    fn code(&self, kernel: usize) -> Arc<Code> {
+        let prepare = || {
+            let info = &self.object.kernels()[kernel];
+            let start = info.descriptor.entry;
+            let text = self.object.text_ranges().iter().find(|range| range.contains(&start));
+            let end = start.saturating_add(info.code_bytes);
+            match text.filter(|range| info.code_bytes != 0 && end <= range.end) {
+                None => self.whole(),
+                Some(_) => {
+                    let range = start..end;
+                    let ranges = std::slice::from_ref(&range);
+                    let code = Code::prepare(self.object.gfx(), self.object.image(), ranges, &self.entries);
+                    if code.is_closed() { Arc::new(code) } else { self.whole() }
+                }
+            }
+        };
+        self.kernels[kernel].get_or_init(prepare).clone()
+    }
+}
+
 impl Kernel {
+    pub(crate) fn code(&self) -> Arc<Code> {
+        self.module.inner.code(self.index)
+    }
+
     /// What the code object says about the kernel.
     pub fn info(&self) -> &KernelInfo {
         &self.module.inner.object.kernels()[self.index]

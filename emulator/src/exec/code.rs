@@ -105,6 +105,15 @@ impl Code {
         }
     }
 
+    /// Whether no instruction goes, or may go, to another outside.
+    pub fn is_closed(&self) -> bool {
+        self.insts.iter().zip(&self.ops).all(|(inst, op)| {
+            let Some(inst) = inst else { return true };
+            let leaves = control::branch_distance(inst).is_some() && op.imm == u64::from(NONE);
+            !leaves && !matches!(inst.name, "s_setpc_b64" | "s_swappc_b64" | "s_call_b64")
+        })
+    }
+
     fn note_registers(&mut self, inst: &Inst) {
         let y = inst.vopd_y.as_deref().map_or(&[][..], |y| &y.operands);
         for operand in inst.operands.iter().chain(y) {

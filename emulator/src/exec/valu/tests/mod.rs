@@ -1,6 +1,7 @@
 //! Whole instructions, from bytes to registers, against what their definitions say.
 
 mod cases;
+mod confidence;
 mod coverage;
 mod cross;
 mod differential;

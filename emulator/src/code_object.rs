@@ -107,7 +107,8 @@ struct Inner {
 #[derive(Debug)]
 struct Section {
     address: u64,
-    data: Vec<u8>,
+    /// Where its contents lie in the file.
+    range: std::ops::Range<usize>,
 }
 
 /// A defined symbol: its address within the image, and its size.
@@ -349,7 +350,7 @@ impl CodeObject {
 
     /// The contents of the section called `name` (`.text`, `.amdgpu.kernels`).
     pub fn section(&self, name: &str) -> Option<&[u8]> {
-        self.inner.sections.get(name).map(|section| &*section.data)
+        self.inner.sections.get(name).and_then(|section| self.inner.bytes.get(section.range.clone()))
     }
 
     /// The address of the section called `name`, relative to the load address.
@@ -461,8 +462,11 @@ fn parse_elf(bytes: &[u8]) -> Result<CodeObject, ObjectError> {
 
     let mut sections = BTreeMap::new();
     for section in file.sections() {
-        let (Ok(name), Ok(data)) = (section.name(), section.data()) else { continue };
-        sections.insert(name.to_owned(), Section { address: section.address(), data: data.to_vec() });
+        let (Ok(name), Ok(_)) = (section.name(), section.data()) else { continue };
+        // A section without contents in the file (.bss) has no bytes.
+        let (start, size) = section.file_range().unwrap_or((0, 0));
+        let range = number(start)..number(start.saturating_add(size));
+        sections.insert(name.to_owned(), Section { address: section.address(), range });
     }
     let mut symbols = BTreeMap::new();
     for symbol in file.symbols().chain(file.dynamic_symbols()) {

@@ -12,22 +12,26 @@ mod json;
 
 /// Makes a function a GPU kernel, or several: one for each combination of its generic parameters' instances.
 ///
-/// ```ignore
+/// ```
+/// use amdgpu_device::prelude::*;
+///
 /// /// `out[i] = inp[i] · mul + add`
 /// #[amdgpu_kernel(
-///     name = "affine_{T}",
+///     name = "scale_{T}",
 ///     T in [f32, f64, f8_e4m3: f8e4m3],
-///     launch(workgroup = 256, items_per_lane = 16 / size_of::<T>(), items = numel),
+///     launch(workgroup = 256, items = count),
 /// )]
-/// pub unsafe fn affine<T: Scalar>(
-///     numel: usize,
-///     num_dims: usize,
-///     #[layout(numel, num_dims, of(inp))] info: *const usize,
-///     #[nullable] inp: *const T,
-///     #[len(numel)] out: *mut T,
+/// pub unsafe fn scale<T: Scalar>(
+///     count: usize,
+///     #[len(count)] inp: *const T,
+///     #[len(count)] out: *mut T,
 ///     mul: T,
 ///     add: T,
-/// ) { … }
+/// ) {
+///     global_stride(count, |i| unsafe {
+///         out.add(i).write(inp.add(i).read().mul(mul).add(add));
+///     });
+/// }
 /// ```
 ///
 /// The function itself stays as it is, for the host too. For a GPU target each instance becomes an

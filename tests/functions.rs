@@ -172,3 +172,24 @@ fn a_function_of_one_device_is_refused_on_another() {
     let error = unsafe { launch.launch(LaunchConfig::auto()) }.unwrap_err();
     assert!(matches!(error, Error::WrongDevice { .. }), "{error}");
 }
+
+#[test]
+fn a_fault_comes_with_the_next_synchronisation_and_names_the_place() {
+    for arch in common::ARCHS {
+        let stream = common::stream(arch);
+        if amdhip64::emulator(stream.device().ordinal()).is_none() {
+            continue; // A GPU does not forgive it.
+        }
+        let function = stream.device().get_or_load_func("fill_f32", &FILL).unwrap();
+        let launch = function.launch_builder(&stream).value(0x1000_usize).value(1.0_f32).value(64_usize);
+        // SAFETY: not what the kernel expects, but the device is an emulated one, which reports that.
+        unsafe { launch.launch(LaunchConfig::auto()).unwrap() };
+        let error = stream.synchronize().unwrap_err().to_string();
+        for part in ["hipStreamSynchronize failed", "fill_f32", arch, "0x1000", "store"] {
+            assert!(error.contains(part), "{arch}: no `{part}` in: {error}");
+        }
+        // The stream goes on.
+        let buffer = DeviceBuffer::from_slice(&stream, &[1_u8; 3]).unwrap();
+        assert_eq!(buffer.to_vec().unwrap(), [1; 3]);
+    }
+}

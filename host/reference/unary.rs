@@ -51,10 +51,10 @@ pub static FUNCTIONS: [Function; 24] = [
     near("cos", (2, 3), f64::cos),
     near("tanh", (2, 3), f64::tanh),
     near("erf", (2, 3), libm::erf),
-    near("normcdf", (5, 8), normcdf),
-    near("sigmoid", (5, 8), |x| 1.0 / (1.0 + (-x).exp())),
-    near("silu", (5, 8), |x| x / (1.0 + (-x).exp())),
-    near("gelu_erf", (5, 8), |x| x * normcdf(x)),
+    near("normcdf", (5, 8), |x| normcdf_times(1.0, x)),
+    near("sigmoid", (5, 8), |x| logistic_times(1.0, x, 0.0)),
+    near("silu", (5, 8), |x| logistic_times(x, x, 0.0)),
+    near("gelu_erf", (5, 8), |x| normcdf_times(x, x)),
     near("gelu", (5, 8), gelu),
     Function { name: "elu", ulps: (5, 8), float: Float::Two(elu), integer: None },
     Function { name: "powf", ulps: (4, 3), float: Float::Two(f64::powf), integer: None },
@@ -87,15 +87,42 @@ impl Function {
     }
 }
 
-/// ½·erfc(−x/√2). The argument's rounding error would show multiplied by x², so it is carried along.
-fn normcdf(x: f64) -> f64 {
+/// num·σ(v + v_low). A small power is the square of one that is no subnormal, so that a subnormal result is rounded
+/// once.
+fn logistic_times(num: f64, v: f64, v_low: f64) -> f64 {
+    if v < 0.0 {
+        let root = (v / 2.0).exp() * (1.0 + v_low / 2.0);
+        num * root / (1.0 + root * root) * root
+    } else {
+        let power = (-v).exp();
+        num / (1.0 + (power - power * v_low))
+    }
+}
+
+/// num·½·erfc(−x/√2). The argument's rounding error would show multiplied by x², so it is carried along.
+fn normcdf_times(num: f64, x: f64) -> f64 {
+    if x < -14.0 {
+        return tail_times(num, -x);
+    }
     // FRAC_1_SQRT_2 and this are 1/√2 in two parts.
-    const LOW: f64 = -4.833646656726457e-17;
+    const LOW: f64 = -4.8336466567264565e-17;
     let z = -x * FRAC_1_SQRT_2;
     let z_low = (-x).mul_add(FRAC_1_SQRT_2, -z) - x * LOW;
     let slope = if z.abs() < 30.0 { (-z * z).exp() / PI.sqrt() } else { 0.0 };
     let correction = if slope == 0.0 { 0.0 } else { z_low * slope };
-    0.5 * libm::erfc(z) - correction
+    num * (0.5 * libm::erfc(z) - correction)
+}
+
+/// num times the normal distribution's tail beyond a ≥ 14: e^(−a²/2)/√(2π) / (a + 1/(a + 2/(a + 3/(a + …)))).
+fn tail_times(num: f64, a: f64) -> f64 {
+    if a > 1e3 {
+        return num * 0.0; // NaN for −∞·0
+    }
+    let fraction = (1..=30).rev().fold(a, |rest, n| a + f64::from(n) / rest);
+    let square = a * a;
+    let square_low = a.mul_add(a, -square);
+    let root = (-square / 4.0).exp() * (1.0 - square_low / 4.0);
+    num * root / ((2.0 * PI).sqrt() * fraction) * root
 }
 
 /// x·σ(2u), u = √(2/π)·(x + 0.044715·x³). An error of 2u shows multiplied by 2u, so it is in two parts.
@@ -113,14 +140,39 @@ fn gelu(x: f64) -> f64 {
     let of_cubic = sum - C1.0;
     let sum_low = (C1.0 - (sum - of_cubic)) + (cubic - of_cubic) + cubic_low + C1.1;
     let v = x * sum;
-    let v_low = x.mul_add(sum, -v) + x * sum_low;
-    // e^−|v|, which underflows where e^|v| would overflow
-    let low = if v < 0.0 { v_low } else { -v_low };
-    let e = (-v.abs()).exp();
-    let e = e + e * low;
-    x * if v < 0.0 { e } else { 1.0 } / (1.0 + e)
+    logistic_times(x, v, x.mul_add(sum, -v) + x * sum_low)
 }
 
 fn elu(x: f64, alpha: f64) -> f64 {
     if x > 0.0 { x } else { alpha * x.exp_m1() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn f64_of(name: &str, x: f64) -> f64 {
+        let function = FUNCTIONS.iter().find(|f| f.name == name).expect("a name in the list");
+        function.apply(Value::from_f64(DType::F64, x), None).to_f64()
+    }
+
+    #[test]
+    fn tails_keep_their_digits() {
+        let near = |got: f64, want: f64| assert!((got / want - 1.0).abs() < 1e-15, "{got:e} {want:e}");
+        near(f64_of("normcdf", -10.0), 7.619853024160526e-24);
+        near(f64_of("normcdf", -20.0), 2.7536241186062337e-89);
+        near(f64_of("gelu_erf", -6.0), -5.919525870226188e-9);
+        near(f64_of("silu", -700.0), -700.0 * (-700f64).exp());
+        assert_eq!(f64_of("sigmoid", -721.105035897799), 6.730727947e-314);
+    }
+
+    #[test]
+    fn infinities_are_as_in_the_formula() {
+        for name in ["silu", "gelu", "gelu_erf"] {
+            assert!(f64_of(name, f64::NEG_INFINITY).is_nan(), "{name}");
+            assert_eq!(f64_of(name, f64::INFINITY), f64::INFINITY, "{name}");
+        }
+        assert_eq!([f64_of("sigmoid", f64::NEG_INFINITY), f64_of("normcdf", f64::NEG_INFINITY)], [0.0, 0.0]);
+        assert_eq!([f64_of("sigmoid", f64::INFINITY), f64_of("normcdf", f64::INFINITY)], [1.0, 1.0]);
+    }
 }

@@ -178,10 +178,10 @@ fn wrapper(out: &mut String, index: usize, kernel: &Signature) {
         if let Some(layout) = &arg.layout {
             let param = layout_param(kernel, arg);
             if let [_] = layout.of.as_slice() {
-                write!(params, ", {param}: &Layout").expect(STRING);
+                write!(params, "\n    {param}: &Layout,").expect(STRING);
                 write!(layouts, "&[{param}], ").expect(STRING);
             } else {
-                write!(params, ", {param}: [&Layout; {}]", layout.of.len()).expect(STRING);
+                write!(params, "\n    {param}: [&Layout; {}],", layout.of.len()).expect(STRING);
                 write!(layouts, "&{param}, ").expect(STRING);
             }
             writeln!(notes, "- `{param}`: shape and strides of {}", list(&layout.of)).expect(STRING);
@@ -199,7 +199,7 @@ fn wrapper(out: &mut String, index: usize, kernel: &Signature) {
             (ArgType::Pointer { mutable: true, .. }, false) => format!("&mut impl DeviceWrite<{element}>"),
             (ArgType::Pointer { mutable: true, .. }, true) => format!("impl WriteOrNull<{element}>"),
         };
-        write!(params, ", {name}: {ty}").expect(STRING);
+        write!(params, "\n    {name}: {ty},").expect(STRING);
         match (&arg.ty, arg.nullable) {
             (ArgType::Scalar(_), _) => write!(slots, "Slot::value({name}), "),
             (ArgType::Pointer { mutable: false, .. }, false) => write!(slots, "Slot::read({name}), "),
@@ -219,10 +219,11 @@ fn wrapper(out: &mut String, index: usize, kernel: &Signature) {
          device cannot do, a target without code object. Afterwards: what the launch reports.",
         kernel.doc
     );
+    // A parameter a line: compilers cut long lines in their messages, and differently by line number.
     writeln!(
         out,
         "#[doc = {:?}]\n\
-         pub fn {}(stream: &impl AsStream, config: LaunchConfig{params}) -> Result<()> {{\n\
+         pub fn {}(\n    stream: &impl AsStream,\n    config: LaunchConfig,{params}\n) -> Result<()> {{\n\
          launch(&MODULE, &KERNELS[{index}], stream, config, &[{layouts}], &mut [{slots}])\n}}\n",
         doc.trim_start(),
         ident(&kernel.name),
@@ -301,8 +302,8 @@ mod tests {
         wrapper(&mut out, 0, &affine());
         assert!(
             out.contains(
-                "pub fn affine_f32(stream: &impl AsStream, config: LaunchConfig, layout: &Layout, \
-                 inp: impl ReadOrNull<f32>, out: &mut impl DeviceWrite<f32>, mul: f32) -> Result<()>"
+                "pub fn affine_f32(\n    stream: &impl AsStream,\n    config: LaunchConfig,\n    layout: &Layout,\n    \
+                 inp: impl ReadOrNull<f32>,\n    out: &mut impl DeviceWrite<f32>,\n    mul: f32,\n) -> Result<()>"
             ),
             "{out}"
         );

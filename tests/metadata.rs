@@ -3,8 +3,21 @@
 use amdgpu_emulator::decode::decode_wave;
 use candle_amdgpu::{AFFINE, CodeObject, FILL, KernelInfo, Module, kernels};
 
-/// Kernels that may use scratch memory or spill, with the reason.
-const EXCEPTIONS: [(&str, &str); 0] = [];
+/// How many scalar registers a kernel may spill, to lanes of a vector register: none, but for
+/// - the tiled binary kernels of narrow types on gfx90a, whose layout of two tensors needs more than the 102 that
+///   there are;
+/// - the f64 functions on erf, whose polynomials' constants are scalars.
+fn allowed_sgpr_spills(kernel: &str, gfx: &str) -> u32 {
+    let (function, dtype) = kernel.split_once('_').unwrap_or((kernel, ""));
+    let tiled = ["badd", "bsub", "bmul", "bdiv", "bmaximum", "bminimum"].contains(&function);
+    let narrow = ["f16", "bf16", "i16", "f8e4m3", "f8_e4m3"].contains(&dtype);
+    match kernel {
+        "uerf_f64" | "ugelu_erf_f64" => 3,
+        "unormcdf_f64" => 21,
+        _ if tiled && narrow && gfx == "gfx90a" => 3,
+        _ => 0,
+    }
+}
 
 #[test]
 fn no_kernel_uses_scratch_or_spills() {
@@ -16,8 +29,8 @@ fn no_kernel_uses_scratch_or_spills() {
             assert_eq!(code.gfx().name(), object.gfx);
             for kernel in module.kernels() {
                 let info = code.kernel(kernel.name).expect("every kernel is in every code object");
-                let bad = info.scratch_size > 0 || info.vgpr_spills > 0 || info.sgpr_spills > 0;
-                if bad && !EXCEPTIONS.iter().any(|(name, _)| *name == kernel.name) {
+                let allowed = allowed_sgpr_spills(kernel.name, object.gfx);
+                if info.scratch_size > 0 || info.vgpr_spills > 0 || info.sgpr_spills > allowed {
                     wrong.push(format!(
                         "{} {}: {} bytes of scratch, {} + {} spills",
                         kernel.name, object.gfx, info.scratch_size, info.vgpr_spills, info.sgpr_spills

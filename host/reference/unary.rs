@@ -110,7 +110,7 @@ fn normcdf_times(num: f64, x: f64) -> f64 {
         return tail_times(num, -x);
     }
     // FRAC_1_SQRT_2 and this are 1/√2 in two parts.
-    const LOW: f64 = -4.8336466567264565e-17;
+    const LOW: f64 = -4.833_646_656_726_457e-17;
     let z = -x * FRAC_1_SQRT_2;
     let z_low = (-x).mul_add(FRAC_1_SQRT_2, -z) - x * LOW;
     let slope = if z.abs() < 30.0 { (-z * z).exp() / PI.sqrt() } else { 0.0 };

@@ -2,13 +2,14 @@
 
 use crate::access::{DeviceRead, DeviceWrite, Memory};
 use crate::event::Event;
+use crate::staging::MAX_COPY;
 use crate::sys::{self, hip};
 use crate::{Element, Error, Result, Stream};
 use std::ffi::c_void;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Bound, RangeBounds};
-use std::ptr;
+use std::{ptr, slice};
 
 /// Elements in the memory of a device, freed on drop.
 ///
@@ -149,6 +150,14 @@ impl<T: Element> DeviceBuffer<T> {
         self.view_mut().copy_from_slice(data)
     }
 
+    /// Copies from host memory of the same length, and waits only where it is longer than a few kilobytes.
+    ///
+    /// # Errors
+    /// If the lengths differ, or what the runtime reports.
+    pub fn upload(&mut self, data: &[T]) -> Result<()> {
+        self.view_mut().upload(data)
+    }
+
     /// Copies from memory of the same length on this or another device, without waiting.
     ///
     /// # Errors
@@ -214,6 +223,14 @@ unsafe impl<T: Element> Send for DeviceView<'_, T> {}
 unsafe impl<T: Element> Sync for DeviceView<'_, T> {}
 
 impl<'a, T: Element> DeviceView<'a, T> {
+    /// `len` elements from the device address `address` on, which belong to `stream`.
+    ///
+    /// # Safety
+    /// They are memory of the stream's device, in which nothing is written as long as the view lives.
+    pub unsafe fn from_raw_parts(address: *const T, len: usize, stream: &'a Stream) -> Self {
+        DeviceView { address: address.cast_mut().cast(), len, stream, element: PhantomData }
+    }
+
     /// The number of elements.
     pub fn len(&self) -> usize {
         self.len
@@ -262,6 +279,18 @@ impl<'a, T: Element> DeviceView<'a, T> {
         // SAFETY: the slice has `len` elements.
         unsafe { copy_out(self, data.as_mut_ptr()) }
     }
+
+    /// Copies to host memory from `to` on; see [`DeviceBuffer::copy_to_slice`].
+    ///
+    /// # Safety
+    /// There is room for all elements.
+    ///
+    /// # Errors
+    /// What the runtime reports.
+    pub unsafe fn copy_to_ptr(&self, to: *mut T) -> Result<()> {
+        // SAFETY: as promised by the caller.
+        unsafe { copy_out(self, to) }
+    }
 }
 
 /// Elements of a [`DeviceBuffer`], to be written.
@@ -279,6 +308,14 @@ unsafe impl<T: Element> Send for DeviceViewMut<'_, T> {}
 unsafe impl<T: Element> Sync for DeviceViewMut<'_, T> {}
 
 impl<'a, T: Element> DeviceViewMut<'a, T> {
+    /// `len` elements from the device address `address` on, which belong to `stream`.
+    ///
+    /// # Safety
+    /// They are memory of the stream's device, to which nothing else refers as long as the view lives.
+    pub unsafe fn from_raw_parts(address: *mut T, len: usize, stream: &'a Stream) -> Self {
+        DeviceViewMut { address: address.cast(), len, stream, element: PhantomData }
+    }
+
     /// The number of elements.
     pub fn len(&self) -> usize {
         self.len
@@ -328,6 +365,26 @@ impl<'a, T: Element> DeviceViewMut<'a, T> {
             ))?;
         }
         self.stream.synchronize()
+    }
+
+    /// Copies from host memory of the same length, and waits only where it is longer than a few kilobytes.
+    ///
+    /// # Errors
+    /// If the lengths differ, or what the runtime reports.
+    pub fn upload(&mut self, data: &[T]) -> Result<()> {
+        same_len(data.len(), self.len)?;
+        if size_of_val(data) > MAX_COPY {
+            return self.copy_from_slice(data);
+        }
+        if data.is_empty() {
+            return Ok(());
+        }
+        // SAFETY: an element has no padding, so that all its bytes have values; the view has room for them.
+        unsafe {
+            let bytes = slice::from_raw_parts(data.as_ptr().cast(), size_of_val(data));
+            let stream = self.stream;
+            stream.staging().copy(bytes, self.address, stream.device(), stream.as_raw())
+        }
     }
 
     /// Copies from memory of the same length on this or another device, without waiting.

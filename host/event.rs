@@ -4,11 +4,13 @@ use crate::sys::{self, hip, hipEvent_t, hipStream_t};
 use crate::{Device, Result};
 use std::ptr;
 
-/// An event without timing.
-pub(crate) struct Event(hipEvent_t);
+/// A point in a stream: all that was enqueued up to one moment.
+pub struct Event(hipEvent_t);
 
 // SAFETY: HIP's event functions may be called from any thread.
 unsafe impl Send for Event {}
+// SAFETY: as above.
+unsafe impl Sync for Event {}
 
 impl Event {
     /// An event at the present end of `stream`, which is one of `device`.
@@ -24,7 +26,10 @@ impl Event {
     }
 
     /// Waits on the host until the stream has got here.
-    pub(crate) fn synchronize(&self) -> Result<()> {
+    ///
+    /// # Errors
+    /// What the runtime reports.
+    pub fn synchronize(&self) -> Result<()> {
         // SAFETY: the handle is live.
         unsafe { hip!(hipEventSynchronize(self.0)) }
     }

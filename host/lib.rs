@@ -61,6 +61,7 @@ pub use count::Count;
 pub use device::{Device, MemoryInfo, Properties, backend};
 pub use element::{Element, KernelValue, bf16, f8e4m3, f16};
 pub use error::{Error, Result};
+pub use event::Event;
 pub use function::{Function, LaunchBuilder};
 pub use kernel::{Kernel, Module};
 pub use launch::LaunchConfig;

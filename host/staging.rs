@@ -1,4 +1,4 @@
-//! Small uploads that wait for nothing: shapes and strides of strided launches.
+//! Small uploads that wait for nothing: shapes and strides of strided launches, and short slices.
 
 use crate::event::Event;
 use crate::sys::{self, hip, hipStream_t};
@@ -11,6 +11,9 @@ const HALF: usize = 32 * 1024;
 
 /// Most words of one upload.
 pub(crate) const MAX_WORDS: usize = HALF / size_of::<usize>();
+
+/// Most bytes of one copy. More would use up the ring so fast that copies waited for each other.
+pub(crate) const MAX_COPY: usize = HALF / 4;
 
 /// A ring in pinned host memory with a twin of the same size on the device, both in two halves. An upload takes
 /// the next bytes of the host's ring and is copied, in the stream's order, to the same place of the device's. A
@@ -46,6 +49,44 @@ impl Staging {
     ) -> Result<*const c_void> {
         assert!(words.len() <= MAX_WORDS, "the caller has checked the length");
         let bytes = size_of_val(words);
+        // SAFETY: `words` has as many bytes, and the twin's place is of the same size.
+        unsafe {
+            let (from, to) = self.stage(words.as_ptr().cast(), bytes, device, stream)?;
+            hip!(hipMemcpyAsync(to.cast(), from.cast(), bytes, sys::HOST_TO_DEVICE, stream))?;
+            Ok(to.cast())
+        }
+    }
+
+    /// Copies `data` to the device address `to`; it has been read when this returns.
+    ///
+    /// # Safety
+    /// `to` has room for it until the stream has passed the copy.
+    pub(crate) unsafe fn copy(
+        &mut self,
+        data: &[u8],
+        to: *mut c_void,
+        device: &Device,
+        stream: hipStream_t,
+    ) -> Result<()> {
+        assert!(data.len() <= MAX_COPY, "the caller has checked the length");
+        // SAFETY: `data` has as many bytes, and the caller says the same of `to`.
+        unsafe {
+            let (from, _) = self.stage(data.as_ptr(), data.len(), device, stream)?;
+            hip!(hipMemcpyAsync(to, from.cast(), data.len(), sys::HOST_TO_DEVICE, stream))
+        }
+    }
+
+    /// Puts `bytes` bytes from `data` on in the host's ring: their place there, and the one in the twin.
+    ///
+    /// # Safety
+    /// `data` is valid for as many bytes, which fit into one half.
+    unsafe fn stage(
+        &mut self,
+        data: *const u8,
+        bytes: usize,
+        device: &Device,
+        stream: hipStream_t,
+    ) -> Result<(*const u8, *mut u8)> {
         let memory = match self.memory.take() {
             Some(memory) => memory,
             None => Memory::new(device)?,
@@ -61,14 +102,13 @@ impl Staging {
             }
         }
         let at = self.half * HALF + self.taken;
-        self.taken += bytes;
+        self.taken += bytes.next_multiple_of(size_of::<usize>());
         // SAFETY: `at + bytes` is inside both allocations, and the stream has passed all work that used these
         // bytes: their half's event was waited for.
         unsafe {
             let (from, to) = (ring.add(at), twin.add(at));
-            ptr::copy_nonoverlapping(words.as_ptr().cast(), from, bytes);
-            hip!(hipMemcpyAsync(to.cast(), from.cast(), bytes, sys::HOST_TO_DEVICE, stream))?;
-            Ok(to.cast())
+            ptr::copy_nonoverlapping(data, from, bytes);
+            Ok((from, to))
         }
     }
 }

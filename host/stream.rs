@@ -1,11 +1,12 @@
 //! Queues of a device.
 
+use crate::event::Event;
 use crate::staging::Staging;
 use crate::sys::{self, hip, hipStream_t};
-use crate::{Device, Result};
+use crate::{Device, Error, Result};
 use std::fmt;
 use std::ptr;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A queue of a device: what is enqueued on it runs in order. Copies of it are the same queue; it is destroyed
 /// with the last one, after its work is done.
@@ -16,6 +17,8 @@ struct Inner {
     raw: hipStream_t,
     device: Device,
     staging: Mutex<Staging>,
+    /// An error that had no one to go to; see [`Stream::fail`].
+    failed: Mutex<Option<Error>>,
 }
 
 // SAFETY: HIP's stream functions may be called from any thread; the handle is not changed.
@@ -33,7 +36,12 @@ impl Stream {
         let mut raw = ptr::null_mut();
         // SAFETY: writes the handle.
         unsafe { hip!(hipStreamCreateWithFlags(&mut raw, sys::NON_BLOCKING))? };
-        Ok(Stream(Arc::new(Inner { raw, device: device.clone(), staging: Mutex::default() })))
+        Ok(Stream(Arc::new(Inner {
+            raw,
+            device: device.clone(),
+            staging: Mutex::default(),
+            failed: Mutex::default(),
+        })))
     }
 
     /// The device.
@@ -47,7 +55,49 @@ impl Stream {
     /// What the runtime reports, including faults of kernels that have run since the last synchronisation.
     pub fn synchronize(&self) -> Result<()> {
         // SAFETY: the handle is live.
-        unsafe { hip!(hipStreamSynchronize(self.0.raw)) }
+        let done = unsafe { hip!(hipStreamSynchronize(self.0.raw)) };
+        // What failed to be enqueued is the cause of what went wrong later.
+        match self.0.failed.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            Some(error) => Err(error),
+            None => done,
+        }
+    }
+
+    /// A point behind everything that has been enqueued.
+    ///
+    /// # Errors
+    /// What the runtime reports.
+    pub fn record(&self) -> Result<Event> {
+        Event::record(self.device(), self.as_raw())
+    }
+
+    /// What is enqueued from now on begins after the event, of this or another stream.
+    ///
+    /// # Errors
+    /// What the runtime reports.
+    pub fn wait_event(&self, event: &Event) -> Result<()> {
+        event.precedes(self.as_raw())
+    }
+
+    /// What is enqueued from now on begins after what has been enqueued on `other`, of this or another device.
+    ///
+    /// # Errors
+    /// What the runtime reports.
+    pub fn wait_for(&self, other: &Stream) -> Result<()> {
+        if self == other {
+            return Ok(());
+        }
+        self.wait_event(&other.record()?)
+    }
+
+    /// Keeps an error of work that could not be enqueued, where no error can be returned, such as in a C function.
+    /// The next synchronisation returns it; of several, the first.
+    pub fn fail(&self, error: Error) {
+        self.0.failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+    }
+
+    pub(crate) fn staging(&self) -> MutexGuard<'_, Staging> {
+        self.0.staging.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// HIP's handle (`hipStream_t`), valid as long as this stream.

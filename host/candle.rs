@@ -84,7 +84,7 @@ impl Id {
 macro_rules! modules {
     ($($name:ident $id:ident)*) => {$(
         #[doc = concat!("The module of [`Id::", stringify!($id), "`].")]
-        pub static $name: Module = find(Id::$id);
+        pub static $name: Module = find(Id::$id.name());
     )*};
 }
 
@@ -102,16 +102,19 @@ modules! {
     UNARY Unary
 }
 
+/// Matrix products, which Candle takes from cuBLAS; see [`gemm`](crate::gemm).
+pub static GEMM: Module = find("gemm");
+
 /// The module of the build with the family's name, or one without kernels.
-const fn find(id: Id) -> Module {
+const fn find(name: &'static str) -> Module {
     let mut i = 0;
     while i < kernels::MODULES.len() {
-        if same(kernels::MODULES[i].name().as_bytes(), id.name().as_bytes()) {
+        if same(kernels::MODULES[i].name().as_bytes(), name.as_bytes()) {
             return *kernels::MODULES[i];
         }
         i += 1;
     }
-    Module::new(id.name(), &[], &[])
+    Module::new(name, &[], &[])
 }
 
 /// `a == b`, which a constant cannot ask yet.

@@ -219,6 +219,35 @@ pub enum Error {
         /// Bytes of one.
         size: usize,
     },
+    /// The columns of a matrix overlap.
+    #[error(
+        "matrix {matrix}: a leading dimension of {leading} for columns of {rows}: it must be at least that (and 1)"
+    )]
+    LeadingDimension {
+        /// `A`, `B` or `C`.
+        matrix: &'static str,
+        /// The distance of columns, in elements.
+        leading: usize,
+        /// Elements of a column as it is stored.
+        rows: usize,
+    },
+    /// Two matrix products of a batch write one element.
+    #[error(
+        "{batch} products of {rows} by {columns} overlap in C: a stride of {stride} with a leading dimension of \
+         {leading}"
+    )]
+    ProductsOverlap {
+        /// Number of products.
+        batch: usize,
+        /// From one C to the next, in elements.
+        stride: usize,
+        /// The distance of columns, in elements.
+        leading: usize,
+        /// Rows of C.
+        rows: usize,
+        /// Columns of C.
+        columns: usize,
+    },
     /// A layout that cannot be.
     #[error("shape {shape:?}, strides {strides:?}, offset {offset}: {reason}")]
     BadLayout {

@@ -35,6 +35,8 @@ mod element;
 mod error;
 mod event;
 mod function;
+#[cfg(feature = "kernels")]
+pub mod gemm;
 pub mod generated;
 pub mod kernel;
 mod launch;
@@ -55,7 +57,7 @@ pub use amdgpu_emulator::{CodeObject, KernelInfo};
 pub use buffer::{DeviceBuffer, DeviceView, DeviceViewMut};
 #[cfg(feature = "kernels")]
 pub use candle::{
-    AFFINE, ALL_IDS, BINARY, CAST, CONV, FILL, INDEXING, Id, QUANTIZED, REDUCE, SORT, TERNARY, UNARY,
+    AFFINE, ALL_IDS, BINARY, CAST, CONV, FILL, GEMM, INDEXING, Id, QUANTIZED, REDUCE, SORT, TERNARY, UNARY,
 };
 pub use count::Count;
 pub use device::{Device, MemoryInfo, Properties, backend};

@@ -6,7 +6,8 @@ use candle_amdgpu::{AFFINE, CodeObject, FILL, KernelInfo, Module, kernels};
 /// How many scalar registers a kernel may spill, to lanes of a vector register: none, but for
 /// - the tiled binary kernels of narrow types on gfx90a, whose layout of two tensors needs more than the 102 that
 ///   there are;
-/// - the f64 functions on erf, whose polynomials' constants are scalars.
+/// - the f64 functions on erf, whose polynomials' constants are scalars;
+/// - the matrix products, whose three matrices have three strides of 64 bits each, outside of their inner loops.
 fn allowed_sgpr_spills(kernel: &str, gfx: &str) -> u32 {
     let (function, dtype) = kernel.split_once('_').unwrap_or((kernel, ""));
     let tiled = ["badd", "bsub", "bmul", "bdiv", "bmaximum", "bminimum"].contains(&function);
@@ -15,6 +16,7 @@ fn allowed_sgpr_spills(kernel: &str, gfx: &str) -> u32 {
         "uerf_f64" | "ugelu_erf_f64" => 3,
         "unormcdf_f64" => 21,
         _ if tiled && narrow && gfx == "gfx90a" => 3,
+        _ if function == "gemm" => 64,
         _ => 0,
     }
 }
@@ -57,7 +59,7 @@ fn signatures_are_those_of_the_code_objects() {
                 assert_eq!(sizes, stated, "{}", kernel.name);
                 assert!(kernel.geometry.workgroup.iter().product::<u32>() <= info.max_workgroup_size);
                 assert!(
-                    info.max_workgroup_size >= 1024,
+                    info.max_workgroup_size >= 1024 || module.name() == "gemm",
                     "Candle launches {} in workgroups of 1024",
                     kernel.name
                 );

@@ -11,6 +11,7 @@ pub mod binary;
 pub mod cast;
 mod dtype;
 pub mod fill;
+pub mod gemm;
 pub mod ternary;
 pub mod unary;
 mod value;

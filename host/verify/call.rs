@@ -52,7 +52,7 @@ pub struct Expected {
 }
 
 /// How near a result must be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub enum Tolerance {
     /// The same bits, also of a NaN and of the sign of zero.
     Bits,
@@ -60,6 +60,8 @@ pub enum Tolerance {
     Exact,
     /// At most so many steps from one value of the type to the next.
     Ulp(u64),
+    /// At most so far away: a distance for each element of the memory.
+    Within(fn(&Call) -> Vec<f64>),
 }
 
 impl Call {

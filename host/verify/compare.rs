@@ -30,13 +30,14 @@ pub(super) fn compare(
     if got == expected {
         return Ok(0);
     }
+    let bounds = if let Tolerance::Within(bounds) = tolerance { bounds(call) } else { Vec::new() };
     let mut largest = 0;
     let mut first = None;
     let mut wrong = 0;
     for i in 0..expected.len() {
         let (got, expected) = (got.get(i), expected.get(i));
         let distance = got.ulps(expected);
-        if near(got, expected, distance, tolerance) {
+        if near(got, expected, distance, tolerance, bounds.get(i)) {
             largest = largest.max(distance.unwrap_or(0));
         } else {
             wrong += 1;
@@ -54,10 +55,20 @@ pub(super) fn compare(
     Err(Miss { call: call.to_string(), what })
 }
 
-fn near(got: Value, expected: Value, distance: Option<u64>, tolerance: Tolerance) -> bool {
+fn near(
+    got: Value,
+    expected: Value,
+    distance: Option<u64>,
+    tolerance: Tolerance,
+    bound: Option<&f64>,
+) -> bool {
     match tolerance {
         Tolerance::Bits => got == expected,
         Tolerance::Exact => got == expected || got.is_nan() && expected.is_nan(),
         Tolerance::Ulp(limit) => distance.is_some_and(|ulps| ulps <= limit),
+        Tolerance::Within(_) => {
+            let exact = got == expected || got.is_nan() && expected.is_nan();
+            exact || bound.is_some_and(|bound| (got.to_f64() - expected.to_f64()).abs() <= *bound)
+        }
     }
 }

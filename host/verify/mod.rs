@@ -25,6 +25,7 @@ mod draw;
 mod elementwise;
 mod engine;
 mod fill;
+mod gemm;
 mod launch;
 mod ternary;
 mod unary;
@@ -49,8 +50,15 @@ pub trait Family: Sync {
 }
 
 /// Every family that can be verified.
-pub const FAMILIES: &[&dyn Family] =
-    &[&affine::Affine, &binary::Binary, &cast::Cast, &fill::Fill, &ternary::Ternary, &unary::Unary];
+pub const FAMILIES: &[&dyn Family] = &[
+    &affine::Affine,
+    &binary::Binary,
+    &cast::Cast,
+    &fill::Fill,
+    &gemm::Gemm,
+    &ternary::Ternary,
+    &unary::Unary,
+];
 
 /// The family of that name.
 pub fn family(name: &str) -> Option<&'static dyn Family> {

@@ -11,6 +11,8 @@ pub mod binary;
 pub mod cast;
 #[cfg(feature = "fill")]
 pub mod fill;
+#[cfg(feature = "gemm")]
+pub mod gemm;
 #[cfg(feature = "ternary")]
 pub mod ternary;
 #[cfg(feature = "unary")]

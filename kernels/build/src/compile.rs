@@ -237,9 +237,10 @@ impl Job<'_> {
     fn object(&self) -> Result<Object> {
         let tools = &self.compiler.toolchain.tools;
         let bytes = fs::read(&self.bitcode.path).map_err(io("cannot read", &self.bitcode.path))?;
-        let (shim, extension) = match self.target {
-            Target::Amdgpu(_) => (shim::AMDGPU, "elf"),
-            Target::Nvptx => (shim::NVPTX, "ptx"),
+        let shim = &shim::module(self.target);
+        let extension = match self.target {
+            Target::Amdgpu(_) => "elf",
+            Target::Nvptx => "ptx",
         };
         let pipeline = format!("{} {:?} {:?}", self.compiler.toolchain.rustc_version, tools, self.target);
         let key = cache::key(&[&bytes, shim.as_bytes(), pipeline.as_bytes(), cache::PIPELINE.as_bytes()]);

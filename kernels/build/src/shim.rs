@@ -1,7 +1,30 @@
 //! The functions of amdgpu-device that Rust cannot say, as LLVM IR. They are linked before the optimiser runs, which
 //! inlines all of them.
 
-/// The module for AMD GPUs. Without layout and triple: llvm-link takes those of the kernels.
-pub const AMDGPU: &str = include_str!("shim/amdgpu.ll");
-/// The module for NVIDIA GPUs.
-pub const NVPTX: &str = include_str!("shim/nvptx.ll");
+use amdgpu_emulator::{Generation, Gfx};
+
+use crate::compile::Target;
+
+/// The module for a target. Without layout and triple: llvm-link takes those of the kernels.
+pub fn module(target: Target) -> String {
+    match target {
+        Target::Amdgpu(gfx) => [include_str!("shim/amdgpu.ll"), dot2(gfx), matrix(gfx)].concat(),
+        Target::Nvptx => include_str!("shim/nvptx.ll").to_owned(),
+    }
+}
+
+fn dot2(gfx: Gfx) -> &'static str {
+    match gfx.generation() {
+        Generation::Cdna => include_str!("shim/no_dot2.ll"),
+        _ => include_str!("shim/dot2.ll"),
+    }
+}
+
+/// gfx12's WMMA wants its operands in other lanes, and is not used yet.
+fn matrix(gfx: Gfx) -> &'static str {
+    match gfx.generation() {
+        Generation::Cdna => include_str!("shim/mfma.ll"),
+        Generation::Gfx11 => include_str!("shim/wmma.ll"),
+        Generation::Gfx10 | Generation::Gfx12 => include_str!("shim/no_matrix.ll"),
+    }
+}

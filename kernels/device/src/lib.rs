@@ -18,9 +18,11 @@ pub mod atomic;
 pub mod convert;
 pub mod extremum;
 pub mod float;
+pub mod fused;
 pub mod grid;
 pub mod layout;
 pub mod math;
+pub mod matrix;
 pub mod memory;
 #[doc(hidden)]
 pub mod record;
@@ -59,6 +61,41 @@ pub fn trap() -> ! {
     }
     #[cfg(not(any(target_arch = "amdgpu", target_arch = "nvptx64")))]
     panic!("a kernel trapped");
+}
+
+/// The same number, but the compiler does not know it: what is computed from it is computed here, not before a loop
+/// and then kept in a register.
+#[inline(always)]
+pub fn forget(x: u32) -> u32 {
+    #[cfg(any(target_arch = "amdgpu", target_arch = "nvptx64"))]
+    // SAFETY: touches no memory
+    unsafe {
+        shim::amdgpu_device_forget(x)
+    }
+    #[cfg(not(any(target_arch = "amdgpu", target_arch = "nvptx64")))]
+    x
+}
+
+/// [`forget`] for a number that is the same for all lanes.
+#[inline(always)]
+pub fn forget_uniform(x: usize) -> usize {
+    #[cfg(any(target_arch = "amdgpu", target_arch = "nvptx64"))]
+    // SAFETY: touches no memory
+    unsafe {
+        shim::amdgpu_device_forget_uniform(x)
+    }
+    #[cfg(not(any(target_arch = "amdgpu", target_arch = "nvptx64")))]
+    x
+}
+
+/// Keeps the compiler from moving instructions across: loads that come early need registers until they are used.
+#[inline(always)]
+pub fn keep_order() {
+    #[cfg(target_arch = "amdgpu")]
+    // SAFETY: no instruction
+    unsafe {
+        shim::amdgpu_device_keep_order();
+    }
 }
 
 #[cfg(any(target_arch = "amdgpu", target_arch = "nvptx64"))]

@@ -16,12 +16,32 @@ unsafe extern "C" {
     pub fn amdgpu_device_atomic_add_u32(address: *mut u32, value: u32) -> u32;
     pub fn amdgpu_device_atomic_add_u64(address: *mut u64, value: u64) -> u64;
     pub fn amdgpu_device_atomic_load_u32(address: *const u32) -> u32;
+    /// The same number, hidden from the compiler.
+    pub fn amdgpu_device_forget(x: u32) -> u32;
+    /// The same number, hidden from the compiler; all lanes have the same.
+    pub fn amdgpu_device_forget_uniform(x: usize) -> usize;
+    /// Whether the target has the matrix instructions below; a constant.
+    pub fn amdgpu_device_has_matrix() -> bool;
+    /// Adds the products of 64 bytes of k of 16 rows of A and B: `sums` has the lane's results, `a` and `b` the
+    /// lane's chunks.
+    pub fn amdgpu_device_matrix_f16(sums: *mut f32, a: *const u32, b: *const u32);
+    pub fn amdgpu_device_matrix_bf16(sums: *mut f32, a: *const u32, b: *const u32);
+    /// Adds the products of two pairs to a sum.
+    pub fn amdgpu_device_dot2_f16(a: u32, b: u32, sum: f32) -> f32;
     /// Compares and swaps; returns what was there.
     pub fn amdgpu_device_atomic_swap_if_u32(address: *mut u32, expected: u32, new: u32) -> u32;
 }
 
+#[cfg(all(target_arch = "amdgpu", amdgpu_wave64))]
+unsafe extern "C" {
+    pub fn amdgpu_device_matrix_f32(sums: *mut f32, a: *const u32, b: *const u32);
+    pub fn amdgpu_device_matrix_f64(sums: *mut f64, a: *const u32, b: *const u32);
+}
+
 #[cfg(target_arch = "amdgpu")]
 unsafe extern "C" {
+    /// No instruction is scheduled across.
+    pub fn amdgpu_device_keep_order();
     pub fn amdgpu_device_workgroup_size_x() -> u32;
     pub fn amdgpu_device_workgroup_size_y() -> u32;
     pub fn amdgpu_device_workgroup_size_z() -> u32;

@@ -74,6 +74,21 @@ define linkonce_odr hidden i32 @amdgpu_device_workgroup_size_z() alwaysinline no
   ret i32 %wide
 }
 
+define linkonce_odr hidden i32 @amdgpu_device_forget(i32 %x) alwaysinline nounwind {
+  %same = call i32 asm sideeffect "", "=v,0"(i32 %x)
+  ret i32 %same
+}
+
+define linkonce_odr hidden void @amdgpu_device_keep_order() alwaysinline convergent nounwind {
+  call void @llvm.amdgcn.sched.barrier(i32 0)
+  ret void
+}
+
+define linkonce_odr hidden i64 @amdgpu_device_forget_uniform(i64 %x) alwaysinline nounwind {
+  %same = call i64 asm sideeffect "", "=s,0"(i64 %x)
+  ret i64 %same
+}
+
 define linkonce_odr hidden void @amdgpu_device_atomic_add_f32(ptr %address, float %value) alwaysinline nounwind {
   %global = addrspacecast ptr %address to ptr addrspace(1)
   %old = atomicrmw fadd ptr addrspace(1) %global, float %value syncscope("agent") monotonic, align 4, !amdgpu.no.fine.grained.memory !0, !amdgpu.no.remote.memory !0
@@ -112,6 +127,7 @@ define linkonce_odr hidden i32 @amdgpu_device_atomic_swap_if_u32(ptr %address, i
 }
 
 declare void @llvm.amdgcn.s.barrier() convergent nounwind
+declare void @llvm.amdgcn.sched.barrier(i32 immarg) convergent nounwind
 declare ptr addrspace(4) @llvm.amdgcn.implicitarg.ptr() nounwind memory(none)
 
 !0 = !{}

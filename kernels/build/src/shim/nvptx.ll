@@ -23,6 +23,16 @@ define linkonce_odr hidden i64 @amdgpu_device_load_constant(ptr %address) always
   ret i64 %value
 }
 
+define linkonce_odr hidden i32 @amdgpu_device_forget(i32 %x) alwaysinline nounwind {
+  %same = call i32 asm sideeffect "", "=r,0"(i32 %x)
+  ret i32 %same
+}
+
+define linkonce_odr hidden i64 @amdgpu_device_forget_uniform(i64 %x) alwaysinline nounwind {
+  %same = call i64 asm sideeffect "", "=l,0"(i64 %x)
+  ret i64 %same
+}
+
 define linkonce_odr hidden void @amdgpu_device_atomic_add_f32(ptr %address, float %value) alwaysinline nounwind {
   %global = addrspacecast ptr %address to ptr addrspace(1)
   %old = atomicrmw fadd ptr addrspace(1) %global, float %value syncscope("device") monotonic, align 4
@@ -63,3 +73,119 @@ define linkonce_odr hidden i32 @amdgpu_device_atomic_swap_if_u32(ptr %address, i
 declare void @llvm.nvvm.barrier.cta.sync.aligned.all(i32) convergent nounwind
 
 !0 = !{}
+
+define linkonce_odr hidden zeroext i1 @amdgpu_device_has_matrix() alwaysinline nounwind {
+  ret i1 true
+}
+
+define linkonce_odr hidden float @amdgpu_device_dot2_f16(i32 %a, i32 %b, float %sum) alwaysinline nounwind {
+  %av = bitcast i32 %a to <2 x half>
+  %bv = bitcast i32 %b to <2 x half>
+  %aw = fpext <2 x half> %av to <2 x float>
+  %bw = fpext <2 x half> %bv to <2 x float>
+  %a0 = extractelement <2 x float> %aw, i64 0
+  %b0 = extractelement <2 x float> %bw, i64 0
+  %a1 = extractelement <2 x float> %aw, i64 1
+  %b1 = extractelement <2 x float> %bw, i64 1
+  %s0 = call float @llvm.fma.f32(float %a0, float %b0, float %sum)
+  %s1 = call float @llvm.fma.f32(float %a1, float %b1, float %s0)
+  ret float %s1
+}
+
+; Two instructions for each 8 of the 16 rows of B. A lane's chunk of a row is 8 elements: the first four are those of the
+; first instruction, the last four of the second. Rows g and g + 8 are in the first and the second chunk.
+define linkonce_odr hidden void @amdgpu_device_matrix_f16(ptr %sums, ptr %a, ptr %b) alwaysinline convergent nounwind {
+  %av = load <16 x half>, ptr %a, align 4
+  %bv = load <16 x half>, ptr %b, align 4
+  %c = load <8 x float>, ptr %sums, align 4
+  %a00 = shufflevector <16 x half> %av, <16 x half> poison, <2 x i32> <i32 0, i32 1>
+  %a01 = shufflevector <16 x half> %av, <16 x half> poison, <2 x i32> <i32 2, i32 3>
+  %a02 = shufflevector <16 x half> %av, <16 x half> poison, <2 x i32> <i32 4, i32 5>
+  %a03 = shufflevector <16 x half> %av, <16 x half> poison, <2 x i32> <i32 6, i32 7>
+  %a10 = shufflevector <16 x half> %av, <16 x half> poison, <2 x i32> <i32 8, i32 9>
+  %a11 = shufflevector <16 x half> %av, <16 x half> poison, <2 x i32> <i32 10, i32 11>
+  %a12 = shufflevector <16 x half> %av, <16 x half> poison, <2 x i32> <i32 12, i32 13>
+  %a13 = shufflevector <16 x half> %av, <16 x half> poison, <2 x i32> <i32 14, i32 15>
+  %b00 = shufflevector <16 x half> %bv, <16 x half> poison, <2 x i32> <i32 0, i32 1>
+  %b01 = shufflevector <16 x half> %bv, <16 x half> poison, <2 x i32> <i32 2, i32 3>
+  %b02 = shufflevector <16 x half> %bv, <16 x half> poison, <2 x i32> <i32 4, i32 5>
+  %b03 = shufflevector <16 x half> %bv, <16 x half> poison, <2 x i32> <i32 6, i32 7>
+  %b10 = shufflevector <16 x half> %bv, <16 x half> poison, <2 x i32> <i32 8, i32 9>
+  %b11 = shufflevector <16 x half> %bv, <16 x half> poison, <2 x i32> <i32 10, i32 11>
+  %b12 = shufflevector <16 x half> %bv, <16 x half> poison, <2 x i32> <i32 12, i32 13>
+  %b13 = shufflevector <16 x half> %bv, <16 x half> poison, <2 x i32> <i32 14, i32 15>
+  %c0 = extractelement <8 x float> %c, i64 0
+  %c1 = extractelement <8 x float> %c, i64 1
+  %c2 = extractelement <8 x float> %c, i64 2
+  %c3 = extractelement <8 x float> %c, i64 3
+  %c4 = extractelement <8 x float> %c, i64 4
+  %c5 = extractelement <8 x float> %c, i64 5
+  %c6 = extractelement <8 x float> %c, i64 6
+  %c7 = extractelement <8 x float> %c, i64 7
+  %l0 = call { float, float, float, float } @llvm.nvvm.mma.m16n8k16.row.col.f32.f32(<2 x half> %a00, <2 x half> %a10, <2 x half> %a01, <2 x half> %a11, <2 x half> %b00, <2 x half> %b01, float %c0, float %c1, float %c2, float %c3)
+  %h0 = call { float, float, float, float } @llvm.nvvm.mma.m16n8k16.row.col.f32.f32(<2 x half> %a00, <2 x half> %a10, <2 x half> %a01, <2 x half> %a11, <2 x half> %b10, <2 x half> %b11, float %c4, float %c5, float %c6, float %c7)
+  %d0 = extractvalue { float, float, float, float } %l0, 0
+  %d1 = extractvalue { float, float, float, float } %l0, 1
+  %d2 = extractvalue { float, float, float, float } %l0, 2
+  %d3 = extractvalue { float, float, float, float } %l0, 3
+  %d4 = extractvalue { float, float, float, float } %h0, 0
+  %d5 = extractvalue { float, float, float, float } %h0, 1
+  %d6 = extractvalue { float, float, float, float } %h0, 2
+  %d7 = extractvalue { float, float, float, float } %h0, 3
+  %l1 = call { float, float, float, float } @llvm.nvvm.mma.m16n8k16.row.col.f32.f32(<2 x half> %a02, <2 x half> %a12, <2 x half> %a03, <2 x half> %a13, <2 x half> %b02, <2 x half> %b03, float %d0, float %d1, float %d2, float %d3)
+  %h1 = call { float, float, float, float } @llvm.nvvm.mma.m16n8k16.row.col.f32.f32(<2 x half> %a02, <2 x half> %a12, <2 x half> %a03, <2 x half> %a13, <2 x half> %b12, <2 x half> %b13, float %d4, float %d5, float %d6, float %d7)
+  store { float, float, float, float } %l1, ptr %sums, align 4
+  %upper = getelementptr inbounds i8, ptr %sums, i64 16
+  store { float, float, float, float } %h1, ptr %upper, align 4
+  ret void
+}
+
+define linkonce_odr hidden void @amdgpu_device_matrix_bf16(ptr %sums, ptr %a, ptr %b) alwaysinline convergent nounwind {
+  %av = load <8 x i32>, ptr %a, align 4
+  %bv = load <8 x i32>, ptr %b, align 4
+  %c = load <8 x float>, ptr %sums, align 4
+  %a00 = extractelement <8 x i32> %av, i64 0
+  %a01 = extractelement <8 x i32> %av, i64 1
+  %a02 = extractelement <8 x i32> %av, i64 2
+  %a03 = extractelement <8 x i32> %av, i64 3
+  %a10 = extractelement <8 x i32> %av, i64 4
+  %a11 = extractelement <8 x i32> %av, i64 5
+  %a12 = extractelement <8 x i32> %av, i64 6
+  %a13 = extractelement <8 x i32> %av, i64 7
+  %b00 = extractelement <8 x i32> %bv, i64 0
+  %b01 = extractelement <8 x i32> %bv, i64 1
+  %b02 = extractelement <8 x i32> %bv, i64 2
+  %b03 = extractelement <8 x i32> %bv, i64 3
+  %b10 = extractelement <8 x i32> %bv, i64 4
+  %b11 = extractelement <8 x i32> %bv, i64 5
+  %b12 = extractelement <8 x i32> %bv, i64 6
+  %b13 = extractelement <8 x i32> %bv, i64 7
+  %c0 = extractelement <8 x float> %c, i64 0
+  %c1 = extractelement <8 x float> %c, i64 1
+  %c2 = extractelement <8 x float> %c, i64 2
+  %c3 = extractelement <8 x float> %c, i64 3
+  %c4 = extractelement <8 x float> %c, i64 4
+  %c5 = extractelement <8 x float> %c, i64 5
+  %c6 = extractelement <8 x float> %c, i64 6
+  %c7 = extractelement <8 x float> %c, i64 7
+  %l0 = call { float, float, float, float } @llvm.nvvm.mma.m16n8k16.row.col.bf16(i32 %a00, i32 %a10, i32 %a01, i32 %a11, i32 %b00, i32 %b01, float %c0, float %c1, float %c2, float %c3)
+  %h0 = call { float, float, float, float } @llvm.nvvm.mma.m16n8k16.row.col.bf16(i32 %a00, i32 %a10, i32 %a01, i32 %a11, i32 %b10, i32 %b11, float %c4, float %c5, float %c6, float %c7)
+  %d0 = extractvalue { float, float, float, float } %l0, 0
+  %d1 = extractvalue { float, float, float, float } %l0, 1
+  %d2 = extractvalue { float, float, float, float } %l0, 2
+  %d3 = extractvalue { float, float, float, float } %l0, 3
+  %d4 = extractvalue { float, float, float, float } %h0, 0
+  %d5 = extractvalue { float, float, float, float } %h0, 1
+  %d6 = extractvalue { float, float, float, float } %h0, 2
+  %d7 = extractvalue { float, float, float, float } %h0, 3
+  %l1 = call { float, float, float, float } @llvm.nvvm.mma.m16n8k16.row.col.bf16(i32 %a02, i32 %a12, i32 %a03, i32 %a13, i32 %b02, i32 %b03, float %d0, float %d1, float %d2, float %d3)
+  %h1 = call { float, float, float, float } @llvm.nvvm.mma.m16n8k16.row.col.bf16(i32 %a02, i32 %a12, i32 %a03, i32 %a13, i32 %b12, i32 %b13, float %d4, float %d5, float %d6, float %d7)
+  store { float, float, float, float } %l1, ptr %sums, align 4
+  %upper = getelementptr inbounds i8, ptr %sums, i64 16
+  store { float, float, float, float } %h1, ptr %upper, align 4
+  ret void
+}
+
+declare float @llvm.fma.f32(float, float, float)
+declare { float, float, float, float } @llvm.nvvm.mma.m16n8k16.row.col.f32.f32(<2 x half>, <2 x half>, <2 x half>, <2 x half>, <2 x half>, <2 x half>, float, float, float, float)
+declare { float, float, float, float } @llvm.nvvm.mma.m16n8k16.row.col.bf16(i32, i32, i32, i32, i32, i32, float, float, float, float)

@@ -1,0 +1,342 @@
+//! Matrix products: `C = alpha · op(A) · op(B) + beta · C`, with the arguments of cuBLAS and rocBLAS.
+//!
+//! ```
+//! use candle_amdgpu::gemm::{GemmConfig, gemm};
+//! use candle_amdgpu::{Device, DeviceBuffer};
+//!
+//! let stream = Device::new(0)?.stream()?;
+//! // Matrices are stored column after column.
+//! let a = DeviceBuffer::from_slice(&stream, &[1.0_f32, 3.0, 2.0, 4.0])?;
+//! let b = DeviceBuffer::from_slice(&stream, &[5.0_f32, 7.0, 6.0, 8.0])?;
+//! let mut c = DeviceBuffer::zeros(&stream, 4)?;
+//! gemm(&stream, &GemmConfig::new(2, 2, 2), &a, &b, &mut c)?;
+//! assert_eq!(c.to_vec()?, [19.0, 43.0, 22.0, 50.0]);
+//! # Ok::<(), candle_amdgpu::Error>(())
+//! ```
+
+use crate::generated::{self, Slot};
+use crate::kernel::{Kernel, Module};
+use crate::{
+    AsStream, Device, DeviceRead, DeviceWrite, Element, Error, GEMM, KernelValue, LaunchConfig, Result, bf16,
+    f16,
+};
+use std::ffi::c_void;
+use std::fmt;
+
+/// How a matrix enters the product.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Transpose {
+    /// As it is stored.
+    #[default]
+    No,
+    /// Rows and columns exchanged.
+    Yes,
+}
+
+/// An element type of matrices. Products of f16 and bf16 are added in f32, and rounded once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GemmType {
+    /// `f32`
+    F32,
+    /// `f64`
+    F64,
+    /// `f16`
+    F16,
+    /// `bf16`
+    Bf16,
+}
+
+impl GemmType {
+    /// Its name in Rust.
+    pub const fn name(self) -> &'static str {
+        match self {
+            GemmType::F32 => "f32",
+            GemmType::F64 => "f64",
+            GemmType::F16 => "f16",
+            GemmType::Bf16 => "bf16",
+        }
+    }
+}
+
+impl fmt::Display for GemmType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A Rust type that is a [`GemmType`].
+pub trait GemmElement: Element {
+    /// Which.
+    const TYPE: GemmType;
+}
+
+impl GemmElement for f32 {
+    const TYPE: GemmType = GemmType::F32;
+}
+impl GemmElement for f64 {
+    const TYPE: GemmType = GemmType::F64;
+}
+impl GemmElement for f16 {
+    const TYPE: GemmType = GemmType::F16;
+}
+impl GemmElement for bf16 {
+    const TYPE: GemmType = GemmType::Bf16;
+}
+
+/// A batch of matrix products `C = alpha · op(A) · op(B) + beta · C`, where op(A) is `m` by `k`, op(B) `k` by `n` and
+/// C `m` by `n`.
+///
+/// Matrices are stored column after column, with a distance of the leading dimension, in elements: element (row,
+/// column) of A is at `row + column · lda`. A row-major matrix is the transposed of a column-major one. Matrix z of
+/// the batch begins at z times the stride; a stride of 0 uses one A or B for all.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GemmConfig {
+    /// Whether op(A) is the transposed A.
+    pub transa: Transpose,
+    /// Whether op(B) is the transposed B.
+    pub transb: Transpose,
+    /// Rows of op(A) and C.
+    pub m: usize,
+    /// Columns of op(B) and C.
+    pub n: usize,
+    /// Columns of op(A), rows of op(B). With 0, C is only scaled.
+    pub k: usize,
+    /// Factor of the product; with 0, A and B are not read. Rounded to f32 unless the elements are f64.
+    pub alpha: f64,
+    /// Leading dimension of A, at least its number of rows (and 1).
+    pub lda: usize,
+    /// From one A of the batch to the next.
+    pub stride_a: usize,
+    /// Leading dimension of B.
+    pub ldb: usize,
+    /// From one B of the batch to the next.
+    pub stride_b: usize,
+    /// Factor of the old C; with 0, it is not read. Rounded as `alpha`.
+    pub beta: f64,
+    /// Leading dimension of C.
+    pub ldc: usize,
+    /// From one C of the batch to the next.
+    pub stride_c: usize,
+    /// Number of products.
+    pub batch: usize,
+}
+
+impl GemmConfig {
+    /// One product of matrices that are not transposed and have no gaps, with an `alpha` of 1 and a `beta` of 0.
+    pub const fn new(m: usize, n: usize, k: usize) -> GemmConfig {
+        const fn at_least_one(n: usize) -> usize {
+            if n == 0 { 1 } else { n }
+        }
+        GemmConfig {
+            transa: Transpose::No,
+            transb: Transpose::No,
+            m,
+            n,
+            k,
+            alpha: 1.0,
+            lda: at_least_one(m),
+            stride_a: 0,
+            ldb: at_least_one(k),
+            stride_b: 0,
+            beta: 0.0,
+            ldc: at_least_one(m),
+            stride_c: 0,
+            batch: 1,
+        }
+    }
+
+    /// Whether the leading dimensions are large enough, and no two products write one element.
+    fn check(&self) -> Result<()> {
+        let rows = |transposed, rows, columns| if transposed == Transpose::Yes { columns } else { rows };
+        for (matrix, leading, rows) in [
+            ("A", self.lda, rows(self.transa, self.m, self.k)),
+            ("B", self.ldb, rows(self.transb, self.k, self.n)),
+            ("C", self.ldc, self.m),
+        ] {
+            if leading < rows.max(1) {
+                return Err(Error::LeadingDimension { matrix, leading, rows });
+            }
+        }
+        let GemmConfig { m, n, ldc, stride_c, batch, .. } = *self;
+        let extent = |count: usize, step: usize, inner: usize| {
+            (count.saturating_sub(1) as u128) * step as u128 + inner as u128
+        };
+        let apart = stride_c as u128 >= extent(n, ldc, m)
+            || stride_c >= m && ldc as u128 >= extent(batch, stride_c, m);
+        if batch > 1 && m > 0 && n > 0 && !apart {
+            return Err(Error::ProductsOverlap {
+                batch,
+                stride: stride_c,
+                leading: ldc,
+                rows: m,
+                columns: n,
+            });
+        }
+        Ok(())
+    }
+}
+
+/// Strides of an operand: along its own dimension, along the common one, from matrix to matrix.
+type Strides = [usize; 3];
+
+/// What is launched for a [`GemmConfig`].
+struct Plan {
+    kernel: &'static Kernel,
+    m: usize,
+    n: usize,
+    k: usize,
+    batch: usize,
+    a: Strides,
+    b: Strides,
+    c: Strides,
+    /// Whether A and B are exchanged: the transposed product is computed.
+    exchanged: bool,
+}
+
+/// Kernels of a type, by the tile that a workgroup computes: rows, columns, and what an element costs it beside one of
+/// the largest tile.
+const TILES: [(&str, usize, usize, f64); 3] =
+    [("128x128", 128, 128, 1.0), ("64x64", 64, 64, 1.15), ("64x16", 64, 16, 1.6)];
+
+impl Plan {
+    fn new(dtype: GemmType, config: &GemmConfig, device: &Device) -> Result<Plan> {
+        config.check()?;
+        let strides = |transposed, leading, z| match transposed {
+            Transpose::No => [1, leading, z],
+            Transpose::Yes => [leading, 1, z],
+        };
+        let a = strides(config.transa, config.lda, config.stride_a);
+        let [b_k, b_j, b_z] = strides(config.transb, config.ldb, config.stride_b);
+        let mut plan = Plan {
+            kernel: &GEMM.kernels()[0],
+            m: config.m,
+            n: config.n,
+            k: if config.alpha == 0.0 { 0 } else { config.k },
+            batch: config.batch,
+            a,
+            b: [b_j, b_k, b_z],
+            c: [1, config.ldc, config.stride_c],
+            exchanged: false,
+        };
+        // The kernels are made for few columns.
+        if plan.m < plan.n && plan.m <= 16 {
+            plan.exchange();
+        }
+        let name = plan.kernel_name(dtype, device);
+        plan.kernel = GEMM.kernel(&name).ok_or_else(|| Error::UnknownKernel {
+            module: GEMM.name().to_owned(),
+            name,
+            count: GEMM.kernels().len(),
+            near: Vec::new(),
+        })?;
+        Ok(plan)
+    }
+
+    /// C transposed is the product of B and A, both transposed.
+    fn exchange(&mut self) {
+        std::mem::swap(&mut self.m, &mut self.n);
+        std::mem::swap(&mut self.a, &mut self.b);
+        self.c.swap(0, 1);
+        self.exchanged = !self.exchanged;
+    }
+
+    /// The kernel whose tiles cost the least, those of a workgroup one after the other.
+    fn kernel_name(&self, dtype: GemmType, device: &Device) -> String {
+        let emulated = amdhip64::counters(device.ordinal()).is_ok();
+        let units = if emulated { 1.0 } else { f64::from(device.properties().compute_units.max(1)) };
+        let cost = |(_, rows, columns, factor): &(&str, usize, usize, f64)| {
+            let tiles = self.m.div_ceil(*rows) as f64 * self.n.div_ceil(*columns) as f64 * self.batch as f64;
+            (tiles / units).ceil() * (rows * columns) as f64 * factor
+        };
+        let tile = TILES
+            .iter()
+            .filter(|tile| dtype != GemmType::F64 || tile.1 < 128)
+            .min_by(|a, b| cost(a).total_cmp(&cost(b)))
+            .map_or("64x64", |tile| tile.0);
+        format!("gemm_{dtype}_{tile}")
+    }
+
+    /// The kernel's arguments.
+    fn slots<'a>(
+        &self,
+        dtype: GemmType,
+        config: &GemmConfig,
+        [a, b]: [Slot<'a>; 2],
+        c: Slot<'a>,
+    ) -> [Slot<'a>; 18] {
+        let factor = |x: f64| if dtype == GemmType::F64 { Slot::value(x) } else { Slot::value(x as f32) };
+        let size = |x: usize| value(x);
+        let (a, b) = if self.exchanged { (b, a) } else { (a, b) };
+        let Plan { m, n, k, batch, a: [a_i, a_k, a_z], b: [b_j, b_k, b_z], c: [c_i, c_j, c_z], .. } = *self;
+        [
+            size(m),
+            size(n),
+            size(k),
+            size(batch),
+            factor(config.alpha),
+            a,
+            size(a_i),
+            size(a_k),
+            size(a_z),
+            b,
+            size(b_j),
+            size(b_k),
+            size(b_z),
+            factor(config.beta),
+            c,
+            size(c_i),
+            size(c_j),
+            size(c_z),
+        ]
+    }
+}
+
+fn value<V: KernelValue>(x: V) -> Slot<'static> {
+    Slot::value(x)
+}
+
+/// Enqueues matrix products on device memory.
+///
+/// # Errors
+/// Before anything is launched: a leading dimension that is too small, products that overlap in C, memory that is
+/// shorter than the matrices or of another device. Otherwise what the runtime reports.
+pub fn gemm<T: GemmElement>(
+    stream: &impl AsStream,
+    config: &GemmConfig,
+    a: &impl DeviceRead<T>,
+    b: &impl DeviceRead<T>,
+    c: &mut impl DeviceWrite<T>,
+) -> Result<()> {
+    let plan = Plan::new(T::TYPE, config, &stream.stream_ref()?.device)?;
+    let operands = [Slot::read::<T>(a), Slot::read::<T>(b)];
+    let mut slots = plan.slots(T::TYPE, config, operands, Slot::write::<T>(c));
+    generated::launch(&GEMM, plan.kernel, stream, LaunchConfig::auto(), &[], &mut slots)
+}
+
+/// Enqueues matrix products on device addresses.
+///
+/// # Safety
+/// The addresses are device memory of the stream's device that holds the matrices of `config` with elements of
+/// `dtype`, and that lives until the work is done. Nothing else writes it meanwhile, or reads C.
+///
+/// # Errors
+/// Before anything is launched: a leading dimension that is too small, or products that overlap in C. Otherwise what
+/// the runtime reports.
+pub unsafe fn gemm_raw(
+    stream: &impl AsStream,
+    dtype: GemmType,
+    config: &GemmConfig,
+    a: *const c_void,
+    b: *const c_void,
+    c: *mut c_void,
+) -> Result<()> {
+    let device = stream.stream_ref()?.device;
+    let plan = Plan::new(dtype, config, &device)?;
+    let operands = [Slot::value(a as usize), Slot::value(b as usize)];
+    let mut slots = plan.slots(dtype, config, operands, Slot::value(c as usize));
+    let args = slots.each_mut().map(|slot| slot.address().cast_const());
+    let module: &Module = &GEMM;
+    let function = device.get_or_load_func(plan.kernel.name, module)?;
+    // SAFETY: there is an argument for each parameter, of its type; the rest is the caller's.
+    unsafe { function.launch(stream, LaunchConfig::auto(), &args) }
+}

@@ -1,0 +1,145 @@
+//! `gemm_…`
+
+use super::{Call, Draw, Expected, Family, Grid, Input, Operand, Tolerance};
+use crate::reference::gemm::Product;
+use crate::reference::{Array, DType, Value};
+use crate::{GEMM, Kernel, LaunchConfig, Module};
+
+pub(super) struct Gemm;
+
+/// Sizes around those of vectors, waves and tiles; the first is what a draw shrinks to.
+const SIZES: [usize; 33] = [
+    1, 0, 2, 3, 4, 5, 7, 8, 9, 12, 15, 16, 17, 20, 24, 31, 32, 33, 40, 48, 63, 64, 65, 72, 80, 96, 100, 127,
+    128, 129, 130, 136, 144,
+];
+
+/// Products of a case at most, so that a case takes milliseconds.
+const MOST: usize = 400_000;
+
+impl Family for Gemm {
+    fn module(&self) -> &'static Module {
+        &GEMM
+    }
+
+    fn call(&self, kernel: &'static Kernel, draw: &Draw) -> Option<Call> {
+        let product = product(draw);
+        let [a_len, b_len, c_len] = product.lens();
+        let workgroup = kernel.geometry.workgroup;
+        // A workgroup has as many lanes as the kernel says; the grid may have any size.
+        let grid = match draw.grid {
+            Grid::Own => Grid::Own,
+            _ => {
+                let [x, y, z] = [draw.small[5], draw.small[6], draw.small[7]].map(|n| n as u32 % 3 + 1);
+                Grid::Explicit(LaunchConfig::explicit([x, y, z], workgroup, kernel.geometry.lds_bytes))
+            }
+        };
+        Call::new(kernel, grid, vec![], |name, dtype| {
+            let size = |n: usize| Some(Input::Value(Value::from_int(DType::Usize, n as i128)));
+            let memory = |len, operand: usize| {
+                let data = elements(draw, dtype, len, operand as u64, operand == 2 && product.beta == 0.0);
+                Some(Input::Memory(Operand { data, shift: draw.shifts[operand] }))
+            };
+            let factor = |x: f64| Some(Input::Value(Value::from_f64(dtype, x)));
+            match name {
+                "m" => size(product.m),
+                "n" => size(product.n),
+                "k" => size(product.k),
+                "batch" => size(product.batch),
+                "alpha" => factor(product.alpha),
+                "beta" => factor(product.beta),
+                "a" => memory(a_len, 0),
+                "b" => memory(b_len, 1),
+                "c" => memory(c_len, 2),
+                "a_i" => size(product.a[0]),
+                "a_k" => size(product.a[1]),
+                "a_z" => size(product.a[2]),
+                "b_j" => size(product.b[0]),
+                "b_k" => size(product.b[1]),
+                "b_z" => size(product.b[2]),
+                "c_i" => size(product.c[0]),
+                "c_j" => size(product.c[1]),
+                "c_z" => size(product.c[2]),
+                _ => None,
+            }
+        })
+    }
+
+    fn expected(&self, call: &Call) -> Vec<Expected> {
+        let [a, b, c] = operands(call);
+        let data = of_call(call).result(a, b, c);
+        vec![Expected { arg: call.position("c"), data, tolerance: Tolerance::Within(bounds) }]
+    }
+}
+
+fn operands(call: &Call) -> [&Array; 3] {
+    ["a", "b", "c"].map(|name| call.memory(name).expect("no operand is null"))
+}
+
+fn bounds(call: &Call) -> Vec<f64> {
+    let [a, b, c] = operands(call);
+    let flush = c.dtype().size() == 2 && !call.kernel.name.starts_with("gemm_plain");
+    of_call(call).bounds(a, b, c, flush)
+}
+
+fn of_call(call: &Call) -> Product {
+    let size = |name| call.value(name).to_int() as usize;
+    Product {
+        m: size("m"),
+        n: size("n"),
+        k: size("k"),
+        batch: size("batch"),
+        alpha: call.value("alpha").to_f64(),
+        beta: call.value("beta").to_f64(),
+        a: [size("a_i"), size("a_k"), size("a_z")],
+        b: [size("b_j"), size("b_k"), size("b_z")],
+        c: [size("c_i"), size("c_j"), size("c_z")],
+    }
+}
+
+/// Sizes from the small numbers and, so that the fixed draws differ, from the number of elements.
+fn product(draw: &Draw) -> Product {
+    let numel = draw.layout.numel();
+    let size = |at: usize, factor: usize| SIZES[(draw.small[at] + factor * numel) % SIZES.len()];
+    let (m, n, mut k) = (size(0, 1), size(1, 5), size(2, 11));
+    let mut batch = [1, 2, 3, 0, 5][(draw.small[3] + numel / 3) % 12 % 5];
+    batch = batch.min(1 + MOST / (m * n * k).max(1));
+    k = k.min(MOST / (m * n).max(1));
+    let mut random = draw.random(9);
+    let mut flags = draw.small[4] + numel;
+    let mut flag = || {
+        flags /= 2;
+        flags * 2 % 4 != 0
+    };
+    // Matrices with or without gaps, one dimension contiguous or none; those of a batch may be the same.
+    let mut strides = |rows: usize, columns: usize, shared: bool| {
+        let (transposed, gaps) = (flag(), flag());
+        let gap = |random: usize| if gaps { [4, 1, 8, 16][random] } else { 0 };
+        let inner = if gaps && random.below(4) == 0 { 2 } else { 1 };
+        let leading = inner * if transposed { columns } else { rows } + gap(random.below(4));
+        let all = leading * if transposed { rows } else { columns } + gap(random.below(4));
+        let z = if shared && random.below(4) == 0 { 0 } else { all };
+        if transposed { [leading, inner, z] } else { [inner, leading, z] }
+    };
+    let (a, b, c) = (strides(m, k, true), strides(n, k, true), strides(m, n, false));
+    let factors = [1.0, 0.0, -0.75, 2.5];
+    let alpha = factors[random.below(4)];
+    let beta = if random.below(2) == 0 { 0.0 } else { factors[random.below(4)] };
+    Product { m, n, k, batch, alpha, beta, a, b, c }
+}
+
+/// Numbers of different size, none of them so large that a sum overflows; some zero, some subnormal. Where a kernel
+/// must not look, NaN.
+fn elements(draw: &Draw, dtype: DType, len: usize, operand: u64, unread: bool) -> Array {
+    let mut random = draw.random(operand);
+    Array::from_fn(dtype, len, |_| {
+        let bits = random.bits();
+        let unit = (bits >> 11) as f64 / (1_u64 << 53) as f64 - 0.5;
+        match bits % 32 {
+            _ if unread && bits % 2 == 0 => Value::from_f64(dtype, f64::NAN),
+            0 => Value::from_f64(dtype, 0.0),
+            1 => Value::new(dtype, bits >> 60),
+            2..8 => Value::from_f64(dtype, 16.0 * unit),
+            _ => Value::from_f64(dtype, 2.0 * unit),
+        }
+    })
+}

@@ -1,0 +1,176 @@
+//! Matrix product: `c[i, j] = alpha · Σₖ a[i, k] · b[k, j] + beta · c[i, j]`, for each matrix of a batch.
+//!
+//! Any strides, so that a transposition is none: element (i, k) of `a` is at `i · a_i + k · a_k`. One of the two is
+//! usually 1, and then 16 bytes are loaded at a time. f16 and bf16 multiply and add in f32, and round once, at the end.
+//!
+//! A workgroup computes a tile of the result ([`tile`]): its rows of `a` and columns of `b` go through workgroup memory
+//! ([`shared`]), 64 bytes of each along k at a time, from where the waves multiply them: with matrix instructions
+//! where the target has them for the type, else with fused multiply-adds in registers.
+
+mod load;
+mod shared;
+mod tile;
+
+use amdgpu_device::forget_uniform;
+use amdgpu_device::fused::Dot;
+use amdgpu_device::matrix::Matrix;
+use amdgpu_device::prelude::*;
+
+/// An element type of matrices.
+pub trait Element: Dot + Matrix {}
+impl<T: Dot + Matrix> Element for T {}
+
+/// `$body` for each constant `$i` below `$n`, written out, so that arrays which it indexes are registers.
+macro_rules! unroll {
+    ($n:expr, $i:ident => $body:expr) => {
+        unroll!($n, $i => $body; 0 1 2 3 4 5 6 7)
+    };
+    ($n:expr, $i:ident => $body:expr; $($value:literal)*) => {{$(
+        if const { $n > $value } {
+            const $i: usize = $value;
+            #[allow(unconditional_panic)]
+            {
+                $body;
+            }
+        }
+    )*}};
+}
+use unroll;
+
+/// A matrix operand: element (row, k) is at `row · by_row + k · by_k`.
+#[derive(Clone, Copy)]
+struct Operand<T> {
+    at: *const T,
+    by_row: usize,
+    by_k: usize,
+}
+
+/// The result: element (i, j) is at `i · by_i + j · by_j`.
+#[derive(Clone, Copy)]
+struct Product<T: Scalar> {
+    at: *mut T,
+    by_i: usize,
+    by_j: usize,
+    alpha: T::Acc,
+    beta: T::Acc,
+}
+
+impl<T> Operand<T> {
+    /// From row `i` on. Nothing is computed from the strides in advance, for all tiles: that takes too many registers.
+    #[inline(always)]
+    fn from_row(self, i: usize) -> Self {
+        let by_row = forget_uniform(self.by_row);
+        Operand { at: self.at.wrapping_add(i * by_row), by_row, by_k: forget_uniform(self.by_k) }
+    }
+}
+
+impl<T: Scalar> Product<T> {
+    /// From element (i, j) on.
+    #[inline(always)]
+    fn from_element(self, i: usize, j: usize) -> Self {
+        Product { at: self.at.wrapping_add(i * self.by_i + j * self.by_j), ..self }
+    }
+
+    /// From a lane's first element on, of `size` that there are; as above.
+    #[inline(always)]
+    fn of_lane(self, size: [u32; 2], i: u32, j: u32) -> Results<T> {
+        let (by_i, by_j) = (forget_uniform(self.by_i), forget_uniform(self.by_j));
+        let at = self.at.wrapping_add(i as usize * by_i + j as usize * by_j);
+        Results { product: Product { at, by_i, by_j, ..self }, size, first: [i, j] }
+    }
+}
+
+/// Where a lane's results go.
+struct Results<T: Scalar> {
+    product: Product<T>,
+    size: [u32; 2],
+    first: [u32; 2],
+}
+
+impl<T: Scalar> Results<T> {
+    /// Writes the element that is (i, j) after the lane's first, from its sum of products, if there is one. With a
+    /// `beta` of 0 the old value is not read, and so may be NaN.
+    #[inline(always)]
+    unsafe fn write(&self, i: u32, j: u32, sum: T::Acc) {
+        let Product { at, by_i, by_j, alpha, beta } = self.product;
+        if self.first[0] + i < self.size[0] && self.first[1] + j < self.size[1] {
+            // The second term is the same for all lanes.
+            let at = at.wrapping_add(i as usize * by_i + j as usize * by_j);
+            let mut value = alpha.mul(sum);
+            // SAFETY: the element is there
+            unsafe {
+                if beta != T::Acc::ZERO {
+                    value = value.add(beta.mul(at.read().to_acc()));
+                }
+                at.write(T::from_acc(value));
+            }
+        }
+    }
+}
+
+macro_rules! gemm {
+    ($($(#[$doc:meta])* $function:ident $name:literal [$($T:ident)*] $m:literal x $n:literal by $lanes:literal $matrix:literal;)*) => {$(
+        $(#[$doc])*
+        ///
+        /// Matrices of `m` by `k`, `k` by `n` and `m` by `n` elements. An element is at the sum of its indices times
+        /// their strides (in elements); matrix z of the batch begins at z times the batch's stride.
+        #[amdgpu_kernel(
+            name = $name,
+            T in [$($T),*],
+            launch(
+                workgroup = $lanes,
+                max_workgroup = $lanes,
+                grid = [
+                    m.div_ceil($m).min(8388608),
+                    n.div_ceil($n).min(65535),
+                    batch.min(65535)
+                ],
+                lds_bytes = shared::bytes($m, $n),
+            ),
+        )]
+        #[allow(clippy::too_many_arguments)]
+        pub unsafe fn $function<T: Element>(
+            m: usize,
+            n: usize,
+            k: usize,
+            batch: usize,
+            alpha: <T as Scalar>::Acc,
+            #[len(m.min(1) * k.min(1) * batch.min(1) * ((m - 1) * a_i + (k - 1) * a_k + (batch - 1) * a_z + 1))]
+            a: *const T,
+            a_i: usize,
+            a_k: usize,
+            a_z: usize,
+            #[len(n.min(1) * k.min(1) * batch.min(1) * ((n - 1) * b_j + (k - 1) * b_k + (batch - 1) * b_z + 1))]
+            b: *const T,
+            b_j: usize,
+            b_k: usize,
+            b_z: usize,
+            beta: <T as Scalar>::Acc,
+            #[len(m.min(1) * n.min(1) * batch.min(1) * ((m - 1) * c_i + (n - 1) * c_j + (batch - 1) * c_z + 1))]
+            c: *mut T,
+            c_i: usize,
+            c_j: usize,
+            c_z: usize,
+        ) {
+            let mut z = amdgpu_device::grid::workgroup_id_z() as usize;
+            while z < batch {
+                let a = Operand { at: a.wrapping_add(z * a_z), by_row: a_i, by_k: a_k };
+                let b = Operand { at: b.wrapping_add(z * b_z), by_row: b_j, by_k: b_k };
+                let c = Product { at: c.wrapping_add(z * c_z), by_i: c_i, by_j: c_j, alpha, beta };
+                // SAFETY: the caller gives matrices that fit the strides
+                unsafe { tile::matrix::<T, $m, $n, $lanes, $matrix>([m, n, k], a, b, c) };
+                z += amdgpu_device::grid::workgroups_z() as usize;
+            }
+        }
+    )*};
+}
+gemm! {
+    /// `c = alpha · a · b + beta · c`, for results that are large in both directions.
+    gemm_large "gemm_{T}_128x128" [f32 f16 bf16] 128 x 128 by 256 true;
+    /// `c = alpha · a · b + beta · c`, for results of middle size.
+    gemm_middle "gemm_{T}_64x64" [f32 f64 f16 bf16] 64 x 64 by 128 true;
+    /// `c = alpha · a · b + beta · c`, for results of few columns.
+    gemm_few "gemm_{T}_64x16" [f32 f64 f16 bf16] 64 x 16 by 64 true;
+    /// `c = alpha · a · b + beta · c` without matrix instructions, which on gfx90a take subnormal f16 and bf16 as zeros.
+    gemm_plain "gemm_plain_{T}" [f32 f64 f16 bf16] 64 x 64 by 128 false;
+}

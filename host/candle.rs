@@ -105,6 +105,9 @@ modules! {
 /// Matrix products, which Candle takes from cuBLAS; see [`gemm`](crate::gemm).
 pub static GEMM: Module = find("gemm");
 
+/// Random numbers, which Candle takes from cuRAND; see [`rng`](crate::rng).
+pub static RNG: Module = find("rng");
+
 /// The module of the build with the family's name, or one without kernels.
 const fn find(name: &'static str) -> Module {
     let mut i = 0;

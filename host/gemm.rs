@@ -223,12 +223,7 @@ impl Plan {
             plan.exchange();
         }
         let name = plan.kernel_name(dtype, device);
-        plan.kernel = GEMM.kernel(&name).ok_or_else(|| Error::UnknownKernel {
-            module: GEMM.name().to_owned(),
-            name,
-            count: GEMM.kernels().len(),
-            near: Vec::new(),
-        })?;
+        plan.kernel = GEMM.known_kernel(&name)?;
         Ok(plan)
     }
 

@@ -38,6 +38,16 @@ impl Module {
         Some(&self.kernels[index])
     }
 
+    /// The kernel of that name, which this build may not have.
+    pub(crate) fn known_kernel(&self, name: &str) -> crate::Result<&'static Kernel> {
+        self.kernel(name).ok_or_else(|| crate::Error::UnknownKernel {
+            module: self.name.to_owned(),
+            name: name.to_owned(),
+            count: self.kernels.len(),
+            near: Vec::new(),
+        })
+    }
+
     /// The code object for a target such as `gfx1100`.
     pub fn object(&self, arch: &str) -> Option<&'static Object> {
         self.objects.iter().find(|object| object.gfx == arch)

@@ -44,6 +44,8 @@ mod layout;
 mod module;
 #[cfg(feature = "verify")]
 pub mod reference;
+#[cfg(feature = "kernels")]
+pub mod rng;
 #[cfg(feature = "rocm-rs")]
 mod rocm;
 mod staging;
@@ -57,7 +59,8 @@ pub use amdgpu_emulator::{CodeObject, KernelInfo};
 pub use buffer::{DeviceBuffer, DeviceView, DeviceViewMut};
 #[cfg(feature = "kernels")]
 pub use candle::{
-    AFFINE, ALL_IDS, BINARY, CAST, CONV, FILL, GEMM, INDEXING, Id, QUANTIZED, REDUCE, SORT, TERNARY, UNARY,
+    AFFINE, ALL_IDS, BINARY, CAST, CONV, FILL, GEMM, INDEXING, Id, QUANTIZED, REDUCE, RNG, SORT, TERNARY,
+    UNARY,
 };
 pub use count::Count;
 pub use device::{Device, MemoryInfo, Properties, backend};

@@ -27,6 +27,7 @@ mod engine;
 mod fill;
 mod gemm;
 mod launch;
+mod rng;
 mod ternary;
 mod unary;
 
@@ -56,6 +57,7 @@ pub const FAMILIES: &[&dyn Family] = &[
     &cast::Cast,
     &fill::Fill,
     &gemm::Gemm,
+    &rng::Rng,
     &ternary::Ternary,
     &unary::Unary,
 ];

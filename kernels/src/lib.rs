@@ -13,6 +13,8 @@ pub mod cast;
 pub mod fill;
 #[cfg(feature = "gemm")]
 pub mod gemm;
+#[cfg(feature = "rng")]
+pub mod rng;
 #[cfg(feature = "ternary")]
 pub mod ternary;
 #[cfg(feature = "unary")]

@@ -4,7 +4,7 @@
 use amdgpu_device::matrix::Chunk;
 use amdgpu_device::memory::{is_aligned, load, store};
 use amdgpu_device::prelude::*;
-use amdgpu_device::{forget, keep_order};
+use amdgpu_device::{forget, forget_uniform, keep_order};
 
 use super::shared::{depth, per_chunk, place};
 use super::{Element, Operand, unroll};
@@ -13,14 +13,18 @@ use super::{Element, Operand, unroll};
 const MOST: usize = 4;
 
 /// How an operand's rows can be loaded; the same for all lanes.
+///
+/// A number of which the compiler knows nothing: of a condition it would make a mask of all lanes, and keep several.
 #[derive(Clone, Copy, PartialEq)]
-enum Way {
+struct Way(usize);
+
+impl Way {
     /// k is contiguous: a chunk is one load.
-    AlongK,
+    const ALONG_K: Way = Way(0);
     /// Rows are contiguous: one load has an element of as many rows as a chunk has elements. A lane takes two k.
-    AlongRows,
+    const ALONG_ROWS: Way = Way(1);
     /// Element by element.
-    Single,
+    const SINGLE: Way = Way(2);
 }
 
 /// `ROWS` rows of an operand on their way, for a workgroup of `LANES`.
@@ -56,26 +60,27 @@ impl<T: Element, const ROWS: usize, const LANES: usize> Loader<T, ROWS, LANES> {
         let Operand { at, by_row, by_k } = operand;
         let aligned = is_aligned(at);
         let way = if aligned && by_k == 1 && by_row.is_multiple_of(Self::PER) {
-            Way::AlongK
+            Way::ALONG_K
         } else if aligned
             && by_row == 1
             && by_k.is_multiple_of(Self::PER)
             && rows.is_multiple_of(Self::PER as u32)
         {
-            Way::AlongRows
+            Way::ALONG_ROWS
         } else {
-            Way::Single
+            Way::SINGLE
         };
+        let way = Way(forget_uniform(way.0));
         let mut loader = Loader { operand, rows, way, from: [at; MOST], step: depth::<T>(), lane };
         if k < depth::<T>() {
             return loader;
         }
         match way {
-            Way::AlongK => unroll!(Self::CHUNKS, I => {
+            Way::ALONG_K => unroll!(Self::CHUNKS, I => {
                 let (row, chunk) = Self::chunk(lane, I);
                 loader.from[I] = at.wrapping_add(loader.present(row) * by_row + chunk as usize * Self::PER);
             }; 0 1 2 3),
-            Way::AlongRows => {
+            Way::ALONG_ROWS => {
                 loader.step = depth::<T>() * by_k;
                 unroll!(Self::CHUNKS / 2, I => {
                     let (row, k) = loader.block(I);
@@ -84,7 +89,7 @@ impl<T: Element, const ROWS: usize, const LANES: usize> Loader<T, ROWS, LANES> {
                     loader.from[2 * I + 1] = loader.from[2 * I].wrapping_add(by_k);
                 }; 0 1);
             }
-            Way::Single => {}
+            _ => {}
         }
         loader
     }
@@ -115,7 +120,7 @@ impl<T: Element, const ROWS: usize, const LANES: usize> Loader<T, ROWS, LANES> {
     /// Whether the step at `first` is loaded 16 bytes at a time.
     #[inline(always)]
     fn whole(&self, first: usize, k: usize) -> bool {
-        self.way != Way::Single && first + depth::<T>() <= k
+        self.way != Way::SINGLE && first + depth::<T>() <= k
     }
 
     /// Loads the step that begins at `first`; what is beyond `k` is 0.
@@ -180,7 +185,7 @@ impl<T: Element, const ROWS: usize, const LANES: usize> Loader<T, ROWS, LANES> {
     /// `chunks` was loaded at `first` with this `k`, `to` has `4 · ROWS` chunks, and nobody reads them.
     #[inline(always)]
     pub unsafe fn store(&self, chunks: [Chunk; MOST], to: *mut Chunk, first: usize, k: usize) {
-        if self.way == Way::AlongRows && self.whole(first, k) {
+        if self.way == Way::ALONG_ROWS && self.whole(first, k) {
             unroll!(Self::CHUNKS / 2, I => {
                 let (row, k) = self.block(I);
                 if const { 4 * ROWS >= 2 * LANES } || row < ROWS as u32 {

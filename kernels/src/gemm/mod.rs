@@ -68,7 +68,8 @@ impl<T: Scalar> Product<T> {
     /// From element (i, j) on.
     #[inline(always)]
     fn from_element(self, i: usize, j: usize) -> Self {
-        Product { at: self.at.wrapping_add(i * self.by_i + j * self.by_j), ..self }
+        let (by_i, by_j) = (forget_uniform(self.by_i), forget_uniform(self.by_j));
+        Product { at: self.at.wrapping_add(i * by_i + j * by_j), by_i, by_j, ..self }
     }
 
     /// From a lane's first element on, of `size` that there are; as above.
@@ -154,9 +155,10 @@ macro_rules! gemm {
         ) {
             let mut z = amdgpu_device::grid::workgroup_id_z() as usize;
             while z < batch {
-                let a = Operand { at: a.wrapping_add(z * a_z), by_row: a_i, by_k: a_k };
-                let b = Operand { at: b.wrapping_add(z * b_z), by_row: b_j, by_k: b_k };
-                let c = Product { at: c.wrapping_add(z * c_z), by_i: c_i, by_j: c_j, alpha, beta };
+                let from = |stride: usize| z * forget_uniform(stride);
+                let a = Operand { at: a.wrapping_add(from(a_z)), by_row: a_i, by_k: a_k };
+                let b = Operand { at: b.wrapping_add(from(b_z)), by_row: b_j, by_k: b_k };
+                let c = Product { at: c.wrapping_add(from(c_z)), by_i: c_i, by_j: c_j, alpha, beta };
                 // SAFETY: the caller gives matrices that fit the strides
                 unsafe { tile::matrix::<T, $m, $n, $lanes, $matrix>([m, n, k], a, b, c) };
                 z += amdgpu_device::grid::workgroups_z() as usize;

@@ -1,5 +1,6 @@
 //! AMD GPUs, real or emulated.
 
+use crate::faults::Faults;
 use crate::module::{Loaded, Modules};
 use crate::sys::{self, hip};
 use crate::{Error, Function, Module, Result, Stream};
@@ -15,6 +16,7 @@ struct Inner {
     ordinal: usize,
     properties: Properties,
     modules: Modules,
+    faults: Faults,
 }
 
 /// What a device is and what it can do.
@@ -67,7 +69,12 @@ impl Device {
             return Err(Error::NoDevice { ordinal, count, backend: backend() });
         }
         let properties = Properties::of(ordinal)?;
-        let device = Device(Arc::new(Inner { ordinal, properties, modules: Modules::default() }));
+        let device = Device(Arc::new(Inner {
+            ordinal,
+            properties,
+            modules: Modules::default(),
+            faults: Faults::default(),
+        }));
         devices.push(device.clone());
         Ok(device)
     }
@@ -145,7 +152,13 @@ impl Device {
     pub fn synchronize(&self) -> Result<()> {
         self.make_current()?;
         // SAFETY: has no preconditions.
-        unsafe { hip!(hipDeviceSynchronize()) }
+        unsafe { hip!(hipDeviceSynchronize())? };
+        self.faults().take()
+    }
+
+    /// Where kernels record errors that they find in their data.
+    pub(crate) fn faults(&self) -> &Faults {
+        &self.0.faults
     }
 
     /// A new stream.

@@ -211,6 +211,22 @@ pub enum Error {
         /// Elements of the buffer.
         len: usize,
     },
+    /// An index that a kernel found in its data is out of range. Nothing was read or written for it; the rest of the
+    /// kernel's work is done.
+    #[error(
+        "{kernel}: index {index}, at position {position} of its indices, is out of range: the dimension has {size} \
+         elements; nothing was read or written for it"
+    )]
+    IndexOutOfRange {
+        /// The kernel.
+        kernel: String,
+        /// Which of its indices, counted from 0 in the order of the tensor of indices.
+        position: u64,
+        /// The index.
+        index: i64,
+        /// Size of the dimension that it is for.
+        size: u64,
+    },
     /// A size in bytes that no address can reach.
     #[error("{elements} elements of {size} bytes are more than can be addressed")]
     TooManyBytes {

@@ -75,8 +75,8 @@ impl Resolved {
         let grid = match (&geometry.grid, items) {
             (Some(grid), _) => grid.map(|formula| clamp((formula.eval)(values).get())),
             (None, Some(items)) => {
-                let lanes = u128::from(block.iter().product::<u32>());
-                let per_workgroup = (lanes * u128::from(geometry.items_per_lane)).max(1);
+                // Lanes that differ in y and z alone share their items.
+                let per_workgroup = (u128::from(block[0]) * u128::from(geometry.items_per_lane)).max(1);
                 // A larger number of items is covered too: every kernel strides by its grid.
                 let most = MAX_LANES / u64::from(block[0].max(1));
                 [clamp(items.div_ceil(per_workgroup)).min(clamp(most.into())), 1, 1]

@@ -34,6 +34,7 @@ mod device;
 mod element;
 mod error;
 mod event;
+mod faults;
 mod function;
 #[cfg(feature = "kernels")]
 pub mod gemm;

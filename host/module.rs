@@ -1,5 +1,6 @@
 //! Modules on a device: loaded once, their kernels looked up by name.
 
+use crate::faults::Fault;
 use crate::kernel::{Kernel, Module};
 use crate::sys::{self, hip, hipFunction_t, hipModule_t};
 use crate::{Device, Error, Function, Result};
@@ -43,6 +44,8 @@ pub struct Loaded {
     handle: hipModule_t,
     code: CodeObject,
     entries: HashMap<String, Entry>,
+    /// Where its kernels record errors: freed after the module is unloaded.
+    _fault: Option<Arc<Fault>>,
 }
 
 /// A kernel of a loaded module.
@@ -83,12 +86,22 @@ impl Loaded {
         let mut handle = ptr::null_mut();
         // SAFETY: `bytes` is a whole ELF file: it was parsed just now.
         unsafe { hip!(hipModuleLoadData(&mut handle, bytes.as_ptr().cast()))? };
+        // From here on the module is unloaded if something fails.
+        let mut loaded = Loaded {
+            name: name.to_owned(),
+            ordinal: device.ordinal(),
+            handle,
+            code,
+            entries: HashMap::new(),
+            _fault: None,
+        };
+        loaded._fault = device.faults().register(handle)?;
         let entry = |(info, kernel): (usize, &KernelInfo)| {
             let signature = kernels.iter().find(|k| k.name == kernel.name);
             (kernel.name.clone(), Entry { info, kernel: signature, handle: OnceLock::new() })
         };
-        let entries = code.kernels().iter().enumerate().map(entry).collect();
-        Ok(Loaded { name: name.to_owned(), ordinal: device.ordinal(), handle, code, entries })
+        loaded.entries = loaded.code.kernels().iter().enumerate().map(entry).collect();
+        Ok(loaded)
     }
 
     /// The kernel of that name.

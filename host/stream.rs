@@ -52,15 +52,17 @@ impl Stream {
     /// Waits until everything enqueued is done.
     ///
     /// # Errors
-    /// What the runtime reports, including faults of kernels that have run since the last synchronisation.
+    /// What the runtime reports, including faults of kernels that have run since the last synchronisation; an index
+    /// that a kernel of any of the device's streams has found out of range since then.
     pub fn synchronize(&self) -> Result<()> {
         // SAFETY: the handle is live.
         let done = unsafe { hip!(hipStreamSynchronize(self.0.raw)) };
         // What failed to be enqueued is the cause of what went wrong later.
-        match self.0.failed.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            Some(error) => Err(error),
-            None => done,
+        if let Some(error) = self.0.failed.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            return Err(error);
         }
+        done?;
+        self.0.device.faults().take()
     }
 
     /// A point behind everything that has been enqueued.

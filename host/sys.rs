@@ -11,10 +11,10 @@ pub(crate) use amdhip64::{
     HIP_STREAM_NON_BLOCKING as NON_BLOCKING, hipDeviceProp_tR0600, hipDeviceSynchronize, hipEvent_t,
     hipEventCreateWithFlags, hipEventDestroy, hipEventRecord, hipEventSynchronize, hipFree, hipFreeAsync,
     hipFunction_t, hipGetDeviceCount, hipGetDevicePropertiesR0600, hipGetErrorName, hipGetErrorString,
-    hipHostFree, hipHostMalloc, hipMalloc, hipMallocAsync, hipMemGetInfo, hipMemcpyAsync, hipMemsetAsync,
-    hipModule_t, hipModuleGetFunction, hipModuleLaunchKernel, hipModuleLoadData, hipModuleUnload,
-    hipSetDevice, hipStream_t, hipStreamCreateWithFlags, hipStreamDestroy, hipStreamSynchronize,
-    hipStreamWaitEvent,
+    hipHostFree, hipHostMalloc, hipMalloc, hipMallocAsync, hipMemGetInfo, hipMemcpy, hipMemcpyAsync,
+    hipMemsetAsync, hipModule_t, hipModuleGetFunction, hipModuleGetGlobal, hipModuleLaunchKernel,
+    hipModuleLoadData, hipModuleUnload, hipSetDevice, hipStream_t, hipStreamCreateWithFlags,
+    hipStreamDestroy, hipStreamSynchronize, hipStreamWaitEvent,
 };
 
 /// `Ok` for `hipSuccess`, else what went wrong in `call`.

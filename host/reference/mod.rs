@@ -12,6 +12,7 @@ pub mod cast;
 mod dtype;
 pub mod fill;
 pub mod gemm;
+pub mod indexing;
 pub mod rng;
 pub mod ternary;
 pub mod unary;

@@ -52,7 +52,7 @@ pub fn verify(
             return Err(format!("the family `{}` has no model of {}", kernel.family, kernel.name));
         };
         let expected = family.expected(&call);
-        match run(&call, &expected, family.module(), &stream) {
+        match run(&call, &expected, family, &stream) {
             Ok(Ran::Right { elements, ulps }) => {
                 totals.add(elements, ulps);
                 Ok(())

@@ -1,12 +1,12 @@
 //! Runs a call on a device, with guard zones around its memory.
 
 use super::compare::compare;
-use super::{Call, Expected, Grid, Input, Miss, Operand, Tolerance};
+use super::{Call, Expected, Family, Grid, Input, Miss, Operand, Tolerance};
 use crate::access::Memory;
 use crate::generated::{self, Slot};
-use crate::kernel::Module;
 use crate::reference::Array;
 use crate::{DeviceBuffer, LaunchConfig, Layout, Result, Stream};
+use std::sync::{PoisonError, RwLock};
 
 /// Bytes in front of and behind each operand that must not change.
 const GUARD: usize = 256;
@@ -26,8 +26,26 @@ pub(super) enum Ran {
     Wrong(Miss),
 }
 
+/// An error that a kernel records goes to whoever synchronises next: no other call may run meanwhile.
+static FAULTY: RwLock<()> = RwLock::new(());
+
 /// Launches and compares.
-pub(super) fn run(call: &Call, expected: &[Expected], module: &Module, stream: &Stream) -> Result<Ran> {
+pub(super) fn run(call: &Call, expected: &[Expected], family: &dyn Family, stream: &Stream) -> Result<Ran> {
+    if !family.is_faulty(call) {
+        let _others_too = FAULTY.read().unwrap_or_else(PoisonError::into_inner);
+        return launch(call, expected, family, stream, false);
+    }
+    let _alone = FAULTY.write().unwrap_or_else(PoisonError::into_inner);
+    launch(call, expected, family, stream, true)
+}
+
+fn launch(
+    call: &Call,
+    expected: &[Expected],
+    family: &dyn Family,
+    stream: &Stream,
+    faulty: bool,
+) -> Result<Ran> {
     let buffers: Vec<Option<Guarded>> = call
         .inputs
         .iter()
@@ -40,7 +58,17 @@ pub(super) fn run(call: &Call, expected: &[Expected], module: &Module, stream: &
         call.inputs.iter().zip(&buffers).map(|(input, b)| slot(input, b)).collect();
     let layouts: Vec<Vec<&Layout>> = call.layouts.iter().map(|layouts| layouts.iter().collect()).collect();
     let layouts: Vec<&[&Layout]> = layouts.iter().map(Vec::as_slice).collect();
-    generated::launch(module, call.kernel, stream, config(call), &layouts, &mut slots)?;
+    generated::launch(family.module(), call.kernel, stream, config(call), &layouts, &mut slots)?;
+    if faulty {
+        let what = match stream.synchronize() {
+            Err(error) if family.is_fault(call, &error) => None,
+            Err(error) => Some(error.to_string()),
+            Ok(()) => Some("the error in its data is not reported".to_owned()),
+        };
+        if let Some(what) = what {
+            return Ok(Ran::Wrong(Miss { call: call.to_string(), what }));
+        }
+    }
 
     let mut elements = 0;
     let mut ulps = 0;

@@ -26,6 +26,7 @@ mod elementwise;
 mod engine;
 mod fill;
 mod gemm;
+mod indexing;
 mod launch;
 mod rng;
 mod ternary;
@@ -36,7 +37,7 @@ pub use compare::Miss;
 pub use draw::{Draw, Grid, Random, Values};
 pub use engine::{Options, Outcome, verify, verify_all};
 
-use crate::{Kernel, Module};
+use crate::{Error, Kernel, Module};
 
 /// How the kernels of one family are verified.
 pub trait Family: Sync {
@@ -48,6 +49,18 @@ pub trait Family: Sync {
 
     /// What the memory that the kernel writes must hold afterwards. Memory that is not listed must be unchanged.
     fn expected(&self, call: &Call) -> Vec<Expected>;
+
+    /// Whether the kernel must find an error in its data, which the next synchronisation then reports.
+    fn is_faulty(&self, call: &Call) -> bool {
+        let _ = call;
+        false
+    }
+
+    /// Whether `error` is one that a faulty call may report.
+    fn is_fault(&self, call: &Call, error: &Error) -> bool {
+        let _ = (call, error);
+        false
+    }
 }
 
 /// Every family that can be verified.
@@ -58,6 +71,7 @@ pub const FAMILIES: &[&dyn Family] = &[
     &fill::Fill,
     &gemm::Gemm,
     &rng::Rng,
+    &indexing::Indexing,
     &ternary::Ternary,
     &unary::Unary,
 ];

@@ -13,6 +13,8 @@ pub mod cast;
 pub mod fill;
 #[cfg(feature = "gemm")]
 pub mod gemm;
+#[cfg(feature = "indexing")]
+pub mod indexing;
 #[cfg(feature = "rng")]
 pub mod rng;
 #[cfg(feature = "ternary")]

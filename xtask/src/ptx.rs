@@ -34,6 +34,6 @@ pub fn run(dir: &Path) -> Result<()> {
 fn entry(kernel: &Signature) -> Option<Value> {
     let launch = &kernel.launch;
     launch.items.as_ref()?;
-    let [x, _, _] = launch.workgroup;
-    Some(json!({ "block": x, "per_group": x * launch.items_per_lane, "shared": launch.lds_bytes }))
+    let (per_group, shared) = (launch.items_per_workgroup(), launch.most_lds_bytes());
+    Some(json!({ "block": launch.workgroup, "per_group": per_group, "shared": shared }))
 }

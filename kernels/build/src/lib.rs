@@ -225,7 +225,7 @@ pub fn geometry<'a>(kernels: impl IntoIterator<Item = &'a Signature>) -> serde_j
         let geometry = serde_json::json!({
             "block": launch.workgroup,
             "per_group": launch.items_per_workgroup(),
-            "shared": launch.lds_bytes,
+            "shared": launch.most_lds_bytes(),
         });
         (kernel.name.clone(), geometry)
     });

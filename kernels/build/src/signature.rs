@@ -125,9 +125,16 @@ impl LaunchHints {
         self.workgroup.iter().product()
     }
 
-    /// Items that one workgroup handles.
+    /// Items that one workgroup handles: lanes that differ in y and z alone share theirs.
     pub fn items_per_workgroup(&self) -> u32 {
-        self.workgroup_size() * self.items_per_lane
+        self.workgroup[0] * self.items_per_lane
+    }
+
+    /// Bytes of workgroup memory; where they depend on arguments, the most that the expression allows, if it ends
+    /// with `.min(NUMBER)`.
+    pub fn most_lds_bytes(&self) -> u32 {
+        let most = self.lds.as_deref().and_then(|text| text.strip_suffix(')')?.rsplit_once(".min("));
+        most.and_then(|(_, most)| most.parse().ok()).unwrap_or(self.lds_bytes)
     }
 }
 

@@ -16,6 +16,7 @@ pub use amdgpu_macros::amdgpu_kernel;
 
 pub mod atomic;
 pub mod convert;
+pub mod error;
 pub mod extremum;
 pub mod float;
 pub mod fused;

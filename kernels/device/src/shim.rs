@@ -5,6 +5,8 @@
 unsafe extern "C" {
     /// Start of the workgroup memory that the launch gave, aligned to 16 bytes.
     pub fn amdgpu_device_workgroup_memory() -> *mut u8;
+    /// Bytes of workgroup memory that the launch gave.
+    pub fn amdgpu_device_workgroup_memory_bytes() -> u32;
     /// Barrier of the workgroup that orders workgroup memory and global memory.
     pub fn amdgpu_device_barrier();
     /// Barrier of the workgroup that orders workgroup memory alone.
@@ -42,6 +44,8 @@ unsafe extern "C" {
 unsafe extern "C" {
     /// No instruction is scheduled across.
     pub fn amdgpu_device_keep_order();
+    /// The module's variable for errors, as `error.rs` lays it out.
+    pub fn amdgpu_device_error_slot() -> *mut u32;
     pub fn amdgpu_device_workgroup_size_x() -> u32;
     pub fn amdgpu_device_workgroup_size_y() -> u32;
     pub fn amdgpu_device_workgroup_size_z() -> u32;

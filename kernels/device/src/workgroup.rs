@@ -12,6 +12,18 @@ pub fn memory<T>() -> *mut T {
     panic!("the host has no workgroup memory")
 }
 
+/// Bytes of workgroup memory that the launch gave; 0 on the host.
+#[inline(always)]
+pub fn memory_bytes() -> usize {
+    #[cfg(any(target_arch = "amdgpu", target_arch = "nvptx64"))]
+    // SAFETY: reads the launch's own memory or a register
+    unsafe {
+        crate::shim::amdgpu_device_workgroup_memory_bytes() as usize
+    }
+    #[cfg(not(any(target_arch = "amdgpu", target_arch = "nvptx64")))]
+    0
+}
+
 /// Waits for all work items of the workgroup; what they wrote before, to workgroup memory or global memory, is then
 /// seen by all of them. All of them must come here: keep it out of branches that differ between them.
 #[inline(always)]

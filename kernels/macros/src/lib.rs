@@ -44,10 +44,11 @@ mod json;
 ///   name in the kernel's name.
 /// - `const N in [1, 2, name: 4]`: instances of the const parameter `N`.
 /// - `launch(…)`: the geometry that the kernel asks for. It must be right under any other as well.
-///   - `workgroup = 256` or `[x, y, z]`: lanes of a workgroup (default 256).
+///   - `workgroup = 256` or `[x, y, z]`: lanes of a workgroup (default 256). Items are along x: lanes that differ in y
+///     and z alone share theirs.
 ///   - `max_workgroup = 1024`: upper bound of lanes; the compiler relies on it, a larger launch is an error.
 ///   - `items_per_lane = 1`: items that one lane handles.
-///   - `items = expr`: number of items; the grid is `ceil(items / (workgroup × items_per_lane))`.
+///   - `items = expr`: number of items; the grid is `ceil(items / (x × items_per_lane))`.
 ///   - `grid = [x, y, z]`: workgroups, instead of `items`.
 ///   - `lds_bytes = expr`: bytes of workgroup memory.
 ///

@@ -6,6 +6,21 @@ define linkonce_odr hidden ptr @amdgpu_device_workgroup_memory() alwaysinline no
   ret ptr addrspacecast (ptr addrspace(3) @amdgpu_device_dynamic to ptr)
 }
 
+; What the launch gave, from its AQL packet (group_segment_size): no kernel has workgroup memory of its own.
+define linkonce_odr hidden i32 @amdgpu_device_workgroup_memory_bytes() alwaysinline nounwind {
+  %packet = call ptr addrspace(4) @llvm.amdgcn.dispatch.ptr()
+  %at = getelementptr inbounds i8, ptr addrspace(4) %packet, i64 28
+  %bytes = load i32, ptr addrspace(4) %at, align 4, !invariant.load !0, !noundef !0
+  ret i32 %bytes
+}
+
+; Whether an error has been recorded since the host looked, and where it is to be recorded. The host finds it by name.
+@amdgpu_device_error = linkonce_odr protected addrspace(1) externally_initialized global { i32, i32, ptr } zeroinitializer, align 16
+
+define linkonce_odr hidden ptr @amdgpu_device_error_slot() alwaysinline nounwind {
+  ret ptr addrspacecast (ptr addrspace(1) @amdgpu_device_error to ptr)
+}
+
 ; Workgroup scope: Rust's own fences are system-wide, and write the L2 cache back on gfx90a.
 define linkonce_odr hidden void @amdgpu_device_barrier() alwaysinline convergent nounwind {
   fence syncscope("workgroup") release
@@ -128,6 +143,7 @@ define linkonce_odr hidden i32 @amdgpu_device_atomic_swap_if_u32(ptr %address, i
 
 declare void @llvm.amdgcn.s.barrier() convergent nounwind
 declare void @llvm.amdgcn.sched.barrier(i32 immarg) convergent nounwind
+declare ptr addrspace(4) @llvm.amdgcn.dispatch.ptr() nounwind memory(none)
 declare ptr addrspace(4) @llvm.amdgcn.implicitarg.ptr() nounwind memory(none)
 
 !0 = !{}

@@ -6,6 +6,11 @@ define linkonce_odr hidden ptr @amdgpu_device_workgroup_memory() alwaysinline no
   ret ptr addrspacecast (ptr addrspace(3) @amdgpu_device_dynamic to ptr)
 }
 
+define linkonce_odr hidden i32 @amdgpu_device_workgroup_memory_bytes() alwaysinline nounwind {
+  %bytes = call i32 asm "mov.u32 $0, %dynamic_smem_size;", "=r"()
+  ret i32 %bytes
+}
+
 define linkonce_odr hidden void @amdgpu_device_barrier() alwaysinline convergent nounwind {
   call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)
   ret void

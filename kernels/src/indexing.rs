@@ -1,0 +1,648 @@
+//! Indexing: rows and elements picked by ids, and written or added where ids say.
+//!
+//! The largest value of the ids' type stands for nothing: zero where something is read, nothing where something is
+//! written. Any other id outside of its dimension touches nothing, and the next synchronisation reports it.
+//!
+//! Where several ids name one destination, values arrive in the order of the ids, as in a loop over them, and each
+//! sum is rounded to the elements' type. Results do not depend on the launch geometry: each destination belongs to
+//! one lane.
+
+use amdgpu_device::error::{NAME_BYTES, index_out_of_range, name};
+use amdgpu_device::grid::{
+    global_size_x, local_id_x, local_id_y, local_id_z, workgroup_id_x, workgroup_size_x, workgroup_size_y,
+    workgroup_size_z, workgroups_x,
+};
+use amdgpu_device::layout::divide;
+use amdgpu_device::memory::{VECTOR_BYTES, is_aligned, load, store};
+use amdgpu_device::prelude::*;
+use amdgpu_device::{wave, workgroup};
+
+/// The type of an id.
+pub trait Id: Scalar {
+    /// Its value.
+    fn widen(self) -> i64;
+
+    /// The index, if it is one of a dimension of `size`.
+    #[inline(always)]
+    fn index(self, size: usize) -> Option<usize> {
+        let index = self.widen() as u64;
+        if index < size as u64 && self != Self::HIGHEST { Some(index as usize) } else { None }
+    }
+
+    /// Whether it neither is an index of a dimension of `size`, nor stands for nothing.
+    #[inline(always)]
+    fn is_outside(self, size: usize) -> bool {
+        self.widen() as u64 >= size as u64 && self != Self::HIGHEST
+    }
+}
+
+macro_rules! ids {
+    ($($I:ident)*) => {$(
+        impl Id for $I {
+            #[inline(always)]
+            fn widen(self) -> i64 {
+                self as i64
+            }
+        }
+    )*};
+}
+ids!(u8 u32 i64 i16 i32);
+
+/// `$body` for each constant `$i` below `$n`, at most 8: an array that a loop indexes may else be in memory.
+macro_rules! unroll {
+    (4, $i:ident => $body:expr) => {
+        unroll!(4, $i => $body; 0 1 2 3)
+    };
+    ($n:expr, $i:ident => $body:expr) => {
+        unroll!($n, $i => $body; 0 1 2 3 4 5 6 7)
+    };
+    ($n:expr, $i:ident => $body:expr; $($value:literal)*) => {$(
+        if const { $n > $value } {
+            const $i: usize = $value;
+            $body;
+        }
+    )*};
+}
+
+/// Elements of 16 bytes.
+const fn vector<T>() -> usize {
+    VECTOR_BYTES / size_of::<T>()
+}
+
+/// `out[l, k, r] = inp[l, ids[k], r]`
+///
+/// `inp` and `out` are contiguous, with shapes (left, src_dim, right) and (left, ids_dim, right); `ids` has the layout,
+/// and its elements are counted in the layout's order.
+#[amdgpu_kernel(
+    name = "is_{I}_{T}",
+    I in [u8, u32, i64, i16, i32],
+    T in [bf16, f16, f32, f64, u8, u32, i16, i32, i64, f8e4m3, f8_e4m3: f8e4m3],
+    launch(workgroup = 256, items_per_lane = vector::<T>(), items = numel),
+)]
+pub unsafe fn index_select<I: Id, T: Scalar>(
+    numel: usize,
+    num_dims: usize,
+    #[layout(ids_dim_size, num_dims, of(ids))] info: *const usize,
+    ids: *const I,
+    #[len(left_size * src_dim_size * right_size)] inp: *const T,
+    #[len(numel)] out: *mut T,
+    left_size: usize,
+    src_dim_size: usize,
+    ids_dim_size: usize,
+    right_size: usize,
+) {
+    let per = const { vector::<T>() };
+    let whole = right_size.is_multiple_of(per) && is_aligned(inp) && is_aligned(out);
+    let per = if whole { per } else { 1 };
+    let width = if whole { right_size / const { vector::<T>() } } else { right_size };
+    let numel = numel.min(left_size * ids_dim_size * right_size);
+    let units = if whole { numel / const { vector::<T>() } } else { numel };
+    // SAFETY: the caller gives buffers of these shapes; an id outside of them is not followed
+    unsafe {
+        let layout = Layout::<1>::new(num_dims, info);
+        global_stride(units, |unit| {
+            let (row, at) = divide(unit, width, units);
+            let (left, k) = if left_size == 1 { (0, row) } else { divide(row, ids_dim_size, units) };
+            let [place] = layout.offsets(k, ids_dim_size);
+            let id = ids.wrapping_add(place).read();
+            let to = out.add(unit * per);
+            if let Some(index) = id.index(src_dim_size) {
+                let from = inp.add((left * src_dim_size + index) * right_size + at * per);
+                if whole { copy::<T>(from, to) } else { to.write(from.read()) }
+            } else if id.is_outside(src_dim_size) {
+                let kernel = const { name(&["is_", I::ELEMENT, "_", T::ELEMENT]) };
+                index_out_of_range(kernel, k, id.widen(), src_dim_size);
+            } else if whole {
+                clear::<T>(to);
+            } else {
+                to.write(T::ZERO);
+            }
+        });
+    }
+}
+
+/// Copies 16 bytes.
+#[inline(always)]
+unsafe fn copy<T>(from: *const T, to: *mut T) {
+    // SAFETY: the caller's: both are aligned
+    unsafe { store(to.cast::<u32>(), load::<u32, 4>(from.cast())) }
+}
+
+/// Zeroes 16 bytes.
+#[inline(always)]
+unsafe fn clear<T>(to: *mut T) {
+    // SAFETY: the caller's: it is aligned
+    unsafe { store(to.cast::<u32>(), [0; 4]) }
+}
+
+/// `out[l, k, r] = inp[l, ids[l, k, r], r]`
+///
+/// All are contiguous; `inp` has the shape (left, src_dim, right), `ids` and `out` have (left, ids_dim, right).
+#[amdgpu_kernel(
+    name = "gather_{I}_{T}",
+    I in [u8, u32, i64, i16, i32],
+    T in [bf16, f16, f32, f64, u8, u32, i16, i32, i64, f8e4m3, f8_e4m3: f8e4m3],
+    launch(workgroup = 256, items_per_lane = gathered::<I, T>(), items = numel),
+)]
+pub unsafe fn gather<I: Id, T: Scalar>(
+    numel: usize,
+    #[len(numel)] ids: *const I,
+    #[len(left_size * src_dim_size * right_size)] inp: *const T,
+    #[len(numel)] out: *mut T,
+    left_size: usize,
+    src_dim_size: usize,
+    ids_dim_size: usize,
+    right_size: usize,
+) {
+    let numel = numel.min(left_size * ids_dim_size * right_size);
+    let source = Source { ids, inp, src_dim_size, ids_dim_size, right_size, numel };
+    // SAFETY: the caller gives buffers of these shapes
+    unsafe {
+        match const { gathered::<I, T>() } {
+            2 => gather_blocks::<I, T, 2>(source, out),
+            4 => gather_blocks::<I, T, 4>(source, out),
+            _ => gather_blocks::<I, T, 8>(source, out),
+        }
+    }
+}
+
+/// Elements that a lane gathers: 16 bytes of ids or of elements at least, but no more than 8.
+const fn gathered<I, T>() -> usize {
+    let least = if size_of::<I>() < size_of::<T>() { size_of::<I>() } else { size_of::<T>() };
+    if least == 1 { 8 } else { 16 / least }
+}
+
+/// What [`gather`] reads.
+#[derive(Clone, Copy)]
+struct Source<I, T> {
+    ids: *const I,
+    inp: *const T,
+    src_dim_size: usize,
+    ids_dim_size: usize,
+    right_size: usize,
+    numel: usize,
+}
+
+impl<I: Id, T: Scalar> Source<I, T> {
+    /// Where the elements are among which id number `i` chooses: they are `right_size` apart.
+    #[inline(always)]
+    unsafe fn column(&self, i: usize) -> *const T {
+        let (row, post) = if self.right_size == 1 { (i, 0) } else { divide(i, self.right_size, self.numel) };
+        let (pre, _) = divide(row, self.ids_dim_size, self.numel);
+        self.inp.wrapping_add(pre * self.src_dim_size * self.right_size + post)
+    }
+}
+
+/// Blocks of `N` where each is inside of one row of ids, else one by one.
+#[inline(always)]
+unsafe fn gather_blocks<I: Id, T: Scalar, const N: usize>(source: Source<I, T>, out: *mut T) {
+    let Source { ids, src_dim_size, right_size, numel, .. } = source;
+    let row = if right_size == 1 { source.ids_dim_size } else { right_size };
+    let whole = row.is_multiple_of(N) && is_aligned(ids) && is_aligned(out);
+    let step = if right_size == 1 { 0 } else { 1 };
+    // SAFETY: the caller's; an id outside of its dimension is not followed
+    unsafe {
+        global_stride(if whole { numel / N } else { numel }, |unit| {
+            let mut single = unit..unit + 1;
+            if whole {
+                let i = unit * N;
+                single = i..i + N;
+                let column = source.column(i);
+                let block: [I; N] = load(ids.add(i));
+                let mut values = [T::ZERO; N];
+                let mut outside = false;
+                unroll!(N, E => {
+                    if let Some(index) = block[E].index(src_dim_size) {
+                        values[E] = column.wrapping_add(index * right_size + E * step).read();
+                    }
+                    outside |= block[E].is_outside(src_dim_size);
+                });
+                if !outside {
+                    store(out.add(i), values);
+                    return;
+                }
+            }
+            for i in single {
+                let id = ids.add(i).read();
+                if let Some(index) = id.index(src_dim_size) {
+                    out.add(i).write(source.column(i).wrapping_add(index * right_size).read());
+                } else if id.is_outside(src_dim_size) {
+                    let kernel = const { name(&["gather_", I::ELEMENT, "_", T::ELEMENT]) };
+                    index_out_of_range(kernel, i, id.widen(), src_dim_size);
+                } else {
+                    out.add(i).write(T::ZERO);
+                }
+            }
+        });
+    }
+}
+
+/// How a value arrives.
+trait Arrive {
+    /// Whether what was there matters.
+    const ADDS: bool;
+
+    /// What is there afterwards.
+    #[inline(always)]
+    fn sum<T: Scalar>(old: T, new: T) -> T {
+        if Self::ADDS { old.add(new) } else { new }
+    }
+}
+
+struct Replace;
+impl Arrive for Replace {
+    const ADDS: bool = false;
+}
+
+struct Add;
+impl Arrive for Add {
+    const ADDS: bool = true;
+}
+
+/// `out[l, ids[l, j, r], r] = inp[l, j, r]`, for j = 0, 1, …: of several values the last stays.
+///
+/// All are contiguous; `ids` and `inp` have the shape (left, src_dim, right), `out` has (left, dst_dim, right).
+#[amdgpu_kernel(
+    name = "s_{I}_{T}",
+    I in [u8, u32, i64, i16, i32],
+    T in [bf16, f16, f32, f64, u8, u32, i16, i32, i64, f8e4m3],
+    launch(
+        workgroup = 64,
+        items = (left_size * right_size * dst_dim_size.max(1)).min((left_size * right_size).max(8192)),
+    ),
+)]
+pub unsafe fn scatter<I: Id, T: Scalar>(
+    #[len(left_size * src_dim_size * right_size)] ids: *const I,
+    #[len(left_size * src_dim_size * right_size)] inp: *const T,
+    #[len(left_size * dst_dim_size * right_size)] out: *mut T,
+    left_size: usize,
+    src_dim_size: usize,
+    dst_dim_size: usize,
+    right_size: usize,
+) {
+    let kernel = const { name(&["s_", I::ELEMENT, "_", T::ELEMENT]) };
+    let columns = Columns { kernel, ids, inp, out, left_size, src_dim_size, dst_dim_size, right_size };
+    // SAFETY: the caller gives buffers of these shapes
+    unsafe { columns.in_place::<Replace>() }
+}
+
+/// `out[l, ids[l, j, r], r] += inp[l, j, r]`, for j = 0, 1, …, each sum rounded.
+///
+/// All are contiguous; `ids` and `inp` have the shape (left, src_dim, right), `out` has (left, dst_dim, right).
+#[amdgpu_kernel(
+    name = "sa_{I}_{T}",
+    I in [u8, u32, i64, i16, i32],
+    T in [bf16, f16, f32, f64, u8, u32, i16, i32, i64, f8e4m3, f8_e4m3: f8e4m3],
+    launch(
+        workgroup = 64,
+        items = (left_size * right_size * dst_dim_size.max(1)).min((left_size * right_size).max(8192)),
+        lds_bytes = (dst_dim_size * 512).min(32768),
+    ),
+)]
+pub unsafe fn scatter_add<I: Id, T: Scalar>(
+    #[len(left_size * src_dim_size * right_size)] ids: *const I,
+    #[len(left_size * src_dim_size * right_size)] inp: *const T,
+    #[len(left_size * dst_dim_size * right_size)] out: *mut T,
+    left_size: usize,
+    src_dim_size: usize,
+    dst_dim_size: usize,
+    right_size: usize,
+) {
+    let kernel = const { name(&["sa_", I::ELEMENT, "_", T::ELEMENT]) };
+    let columns = Columns { kernel, ids, inp, out, left_size, src_dim_size, dst_dim_size, right_size };
+    // SAFETY: the caller gives buffers of these shapes
+    unsafe {
+        let group = columns.group();
+        if group > 0 { columns.in_workgroup_memory(group) } else { columns.in_place::<Add>() }
+    }
+}
+
+/// What [`scatter`] and [`scatter_add`] work on: columns (l, r), which have nothing to do with each other.
+#[derive(Clone, Copy)]
+struct Columns<I, T> {
+    kernel: [u8; NAME_BYTES],
+    ids: *const I,
+    inp: *const T,
+    out: *mut T,
+    left_size: usize,
+    src_dim_size: usize,
+    dst_dim_size: usize,
+    right_size: usize,
+}
+
+/// Elements that a lane loads at once.
+const CHUNK: usize = 8;
+
+/// `N` elements in steps of `step`; with `whole`, the step is 1 and the address as [`load`] wants it.
+#[inline(always)]
+unsafe fn take<T: Scalar, const N: usize>(from: *const T, step: usize, whole: bool) -> [T; N] {
+    // SAFETY: the caller's
+    unsafe {
+        if whole {
+            return load(from);
+        }
+        let mut elements = [T::ZERO; N];
+        unroll!(N, E => elements[E] = from.wrapping_add(E * step).read());
+        elements
+    }
+}
+
+impl<I: Id, T: Scalar> Columns<I, T> {
+    /// Bytes of an element in workgroup memory. A whole word, so that lanes have banks of their own.
+    const SLOT: usize = if size_of::<T>() < 4 { 4 } else { size_of::<T>() };
+
+    /// How many columns of sums have room in the workgroup memory; 0 if it is not worth the copies there and back.
+    #[inline(always)]
+    fn group(&self) -> usize {
+        let lanes = workgroup_size_x() as usize;
+        let slots = workgroup::memory_bytes() / Self::SLOT;
+        if self.dst_dim_size == 0 || self.dst_dim_size > slots || self.dst_dim_size / 2 > self.src_dim_size {
+            return 0;
+        }
+        let (room, _) = divide(slots, self.dst_dim_size, slots);
+        // Banks are in order in multiples of 32 lanes.
+        if room < lanes { room & !31 } else { lanes }
+    }
+
+    /// Number of the first element of a column in a tensor with `dim` of them.
+    #[inline(always)]
+    fn first(&self, column: usize, dim: usize) -> usize {
+        let limit = self.left_size * self.right_size;
+        let (pre, post) =
+            if self.right_size == 1 { (column, 0) } else { divide(column, self.right_size, limit) };
+        pre * dim * self.right_size + post
+    }
+
+    /// Calls `arrive` with index and value of each element of a column, in order. With `report`, ids that are
+    /// outside are recorded.
+    #[inline(always)]
+    unsafe fn each(&self, column: usize, report: bool, mut arrive: impl FnMut(usize, T)) {
+        let count = self.src_dim_size;
+        let first = self.first(column, count);
+        let (ids, inp, step) = (self.ids.wrapping_add(first), self.inp.wrapping_add(first), self.right_size);
+        let whole = step == 1 && count.is_multiple_of(CHUNK) && is_aligned(self.ids) && is_aligned(self.inp);
+        let mut outside = count;
+        let mut one = |j: usize, id: I, value: T| {
+            if let Some(index) = id.index(self.dst_dim_size) {
+                arrive(index, value);
+            }
+            if id.is_outside(self.dst_dim_size) {
+                outside = j;
+            }
+        };
+        // SAFETY: the caller's
+        unsafe {
+            let chunk = |j: usize| {
+                let at = j * step;
+                let ids = take::<I, CHUNK>(ids.wrapping_add(at), step, whole);
+                (ids, take::<T, CHUNK>(inp.wrapping_add(at), step, whole))
+            };
+            let mut j = 0;
+            if count >= CHUNK {
+                // The next chunk is under way while this one is added.
+                let mut next = chunk(0);
+                while j + CHUNK <= count {
+                    let (ids, values) = next;
+                    if j + 2 * CHUNK <= count {
+                        next = chunk(j + CHUNK);
+                    }
+                    unroll!(CHUNK, E => one(j + E, ids[E], values[E]));
+                    j += CHUNK;
+                }
+            }
+            while j < count {
+                one(j, ids.wrapping_add(j * step).read(), inp.wrapping_add(j * step).read());
+                j += 1;
+            }
+            if report && outside < count {
+                let id = ids.wrapping_add(outside * step).read();
+                index_out_of_range(self.kernel, first + outside * step, id.widen(), self.dst_dim_size);
+            }
+        }
+    }
+
+    /// In global memory. A column is a lane's; where there are fewer columns than lanes, several lanes read the same
+    /// ids and have a part of the destinations each.
+    #[inline(always)]
+    unsafe fn in_place<A: Arrive>(&self) {
+        let columns = self.left_size * self.right_size;
+        if columns == 0 {
+            return;
+        }
+        let lanes = global_size_x();
+        let (parts, _) = divide(lanes, columns, lanes.max(columns));
+        let parts = parts.min(self.dst_dim_size).max(1);
+        let (span, _) = divide(self.dst_dim_size + parts - 1, parts, self.dst_dim_size + parts);
+        global_stride(columns * parts, |unit| {
+            let (part, column) = if parts == 1 { (0, unit) } else { divide(unit, columns, columns * parts) };
+            let to = self.out.wrapping_add(self.first(column, self.dst_dim_size));
+            // SAFETY: the caller's; indices are in range
+            unsafe {
+                self.each(column, part == 0, |index, value| {
+                    if index.wrapping_sub(part * span) < span {
+                        let to = to.wrapping_add(index * self.right_size);
+                        to.write(A::sum(if A::ADDS { to.read() } else { T::ZERO }, value));
+                    }
+                });
+            }
+        });
+    }
+
+    /// With the sums of `group` columns in workgroup memory. A lane touches those of its own column alone, so that
+    /// there is no barrier.
+    #[inline(always)]
+    unsafe fn in_workgroup_memory(&self, group: usize) {
+        let columns = self.left_size * self.right_size;
+        let lane = local_id_x() as usize;
+        let memory = workgroup::memory::<u8>();
+        let slot = |index: usize| memory.wrapping_add((index * group + lane) * Self::SLOT).cast::<T>();
+        let (dim, step) = (self.dst_dim_size, self.right_size);
+        let whole = step == 1 && dim.is_multiple_of(CHUNK) && is_aligned(self.out);
+        let mut block = workgroup_id_x() as usize * group;
+        while block < columns {
+            let column = block + lane;
+            if lane < group && column < columns {
+                let out = self.out.wrapping_add(self.first(column, dim));
+                // SAFETY: the caller's; there are `group · dim` slots
+                unsafe {
+                    let mut d = 0;
+                    while d + CHUNK <= dim {
+                        let values = take::<T, CHUNK>(out.wrapping_add(d * step), step, whole);
+                        unroll!(CHUNK, E => slot(d + E).write(values[E]));
+                        d += CHUNK;
+                    }
+                    while d < dim {
+                        slot(d).write(out.wrapping_add(d * step).read());
+                        d += 1;
+                    }
+                    self.each(column, true, |index, value| {
+                        let sum = slot(index);
+                        sum.write(sum.read().add(value));
+                    });
+                    d = 0;
+                    if whole {
+                        while d < dim {
+                            let mut values = [T::ZERO; CHUNK];
+                            unroll!(CHUNK, E => values[E] = slot(d + E).read());
+                            store(out.wrapping_add(d), values);
+                            d += CHUNK;
+                        }
+                    }
+                    while d < dim {
+                        out.wrapping_add(d * step).write(slot(d).read());
+                        d += 1;
+                    }
+                }
+            }
+            block += workgroups_x() as usize * group;
+        }
+    }
+}
+
+/// `out[l, ids[j], r] += inp[l, j, r]`, for j = 0, 1, …, each sum rounded.
+///
+/// All are contiguous; `inp` has the shape (left, ids_dim, right), `out` has (left, dst_dim, right).
+#[amdgpu_kernel(
+    name = "ia_{I}_{T}",
+    I in [u8, u32, i64, i16, i32],
+    T in [bf16, f16, f32, f64, u8, u32, i16, i32, i64, f8e4m3, f8_e4m3: f8e4m3],
+    launch(workgroup = [4, 64], items = (left_size * right_size).min(16384)),
+)]
+pub unsafe fn index_add<I: Id, T: Scalar>(
+    #[len(ids_dim_size)] ids: *const I,
+    ids_dim_size: usize,
+    #[len(left_size * ids_dim_size * right_size)] inp: *const T,
+    #[len(left_size * dst_dim_size * right_size)] out: *mut T,
+    left_size: usize,
+    src_dim_size: usize,
+    dst_dim_size: usize,
+    right_size: usize,
+) {
+    let _ = src_dim_size; // which is `ids_dim_size`
+    let whole = right_size.is_multiple_of(const { vector::<T>() }) && is_aligned(inp) && is_aligned(out);
+    let rows = Rows { ids, ids_dim_size, inp, out, left_size, dst_dim_size, right_size };
+    // SAFETY: the caller gives buffers of these shapes
+    unsafe {
+        if whole {
+            match const { vector::<T>() } {
+                2 => rows.add::<2>(),
+                4 => rows.add::<4>(),
+                8 => rows.add::<8>(),
+                _ => rows.add::<16>(),
+            }
+        } else {
+            rows.add::<1>();
+        }
+    }
+}
+
+/// What [`index_add`] works on.
+#[derive(Clone, Copy)]
+struct Rows<I, T> {
+    ids: *const I,
+    ids_dim_size: usize,
+    inp: *const T,
+    out: *mut T,
+    left_size: usize,
+    dst_dim_size: usize,
+    right_size: usize,
+}
+
+/// Ids that a lane looks at in one go; `unroll!` wants the number itself.
+const LOOK: usize = 4;
+
+/// How many waves look for ids at most. More would cost more looking than it spreads the additions.
+const WAVES: usize = 16384;
+
+impl<I: Id, T: Scalar> Rows<I, T> {
+    /// A wave has some consecutive destinations, and in them as many columns as it has lanes, `N` for each. All of
+    /// its lanes look for ids among its destinations, many at once; each that is found is added by the whole wave.
+    #[inline(always)]
+    unsafe fn add<const N: usize>(&self) {
+        let Rows { ids, ids_dim_size, dst_dim_size, right_size, .. } = *self;
+        let (size_x, size_y) = (workgroup_size_x(), workgroup_size_y());
+        let size = size_x * size_y * workgroup_size_z();
+        let local = (local_id_z() * size_y + local_id_y()) * size_x + local_id_x();
+        // Waves that are not full have nothing to do, unless there is no other.
+        let width = size.min(wave::SIZE);
+        let full = (size / wave::SIZE).max(1);
+        let (wave, lane) = (wave::first_u32(local / wave::SIZE), local % wave::SIZE);
+        let lane = lane as usize;
+        let width = width as usize;
+        if wave >= full {
+            return;
+        }
+        let waves = workgroups_x() as usize * full as usize;
+        let columns = self.left_size * right_size / N;
+        let limit = columns.max(WAVES).max(waves) + width;
+        let (tiles, _) = divide(columns + width - 1, width, limit);
+        if tiles == 0 {
+            return;
+        }
+        let (parts, _) = divide(waves.min(WAVES), tiles, limit);
+        let parts = parts.min(dst_dim_size).max(1);
+        let (span, _) = divide(dst_dim_size + parts - 1, parts, dst_dim_size + parts);
+        let vectors = is_aligned(ids);
+        let mut task = workgroup_id_x() as usize * full as usize + wave as usize;
+        while task < tiles * parts {
+            let (part, tile) = divide(task, tiles, tiles * parts);
+            let column = tile * width + lane;
+            let active = column < columns;
+            let width_n = right_size / N;
+            let (pre, at) = if self.left_size == 1 { (0, column) } else { divide(column, width_n, limit) };
+            let inp = self.inp.wrapping_add(pre * ids_dim_size * right_size + at * N);
+            let out = self.out.wrapping_add(pre * dst_dim_size * right_size + at * N);
+            let low = part * span;
+            let ours = |id: I| id.index(dst_dim_size).is_some_and(|index| index.wrapping_sub(low) < span);
+            let mut outside = ids_dim_size;
+            let mut base = 0;
+            // SAFETY: the caller's; indices are in range
+            unsafe {
+                while base < ids_dim_size {
+                    let j = base + lane * LOOK;
+                    let mut looked = [I::HIGHEST; LOOK];
+                    if j + LOOK <= ids_dim_size {
+                        looked = take::<I, LOOK>(ids.wrapping_add(j), 1, vectors);
+                    } else {
+                        unroll!(4, E => if j + E < ids_dim_size {
+                            looked[E] = ids.wrapping_add(j + E).read();
+                        });
+                    }
+                    let mut found = false;
+                    unroll!(4, E => {
+                        found |= ours(looked[E]);
+                        if looked[E].is_outside(dst_dim_size) {
+                            outside = j + E;
+                        }
+                    });
+                    let mut lanes = wave::ballot(found);
+                    while lanes != 0 {
+                        let j = base + lanes.trailing_zeros() as usize * LOOK;
+                        lanes &= lanes - 1;
+                        let mut e = j;
+                        while e < (j + LOOK).min(ids_dim_size) {
+                            let id = ids.wrapping_add(e).read();
+                            if let Some(index) = id.index(dst_dim_size)
+                                && index.wrapping_sub(low) < span
+                                && active
+                            {
+                                let to = out.wrapping_add(index * right_size);
+                                let new: [T; N] = load(inp.wrapping_add(e * right_size));
+                                let old: [T; N] = load(to);
+                                store::<T, N>(to, core::array::from_fn(|i| old[i].add(new[i])));
+                            }
+                            e += 1;
+                        }
+                    }
+                    base += width * LOOK;
+                }
+                if task == 0 && outside < ids_dim_size {
+                    let kernel = const { name(&["ia_", I::ELEMENT, "_", T::ELEMENT]) };
+                    let id = ids.wrapping_add(outside).read();
+                    index_out_of_range(kernel, outside, id.widen(), dst_dim_size);
+                }
+            }
+            task += waves;
+        }
+    }
+}

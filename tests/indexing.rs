@@ -7,7 +7,7 @@ use candle_amdgpu::kernels::indexing::{
     gather_i64_u8, ia_i64_f32, ia_u32_f32, is_i16_u32, is_u8_f32, is_u32_f32, s_u32_f32, sa_i64_f16,
     sa_u32_f32,
 };
-use candle_amdgpu::{Device, DeviceBuffer, Element, Error, INDEXING, LaunchConfig, Layout, Stream, f16};
+use candle_amdgpu::{DeviceBuffer, Element, Error, INDEXING, LaunchConfig, Layout, Stream, f16};
 use std::ffi::c_void;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -133,22 +133,22 @@ fn modules_record_errors_on_their_own() {
     let device = common::device("gfx1030");
     let other = device.load_code_object("mine", INDEXING.object("gfx1030").unwrap().bytes).unwrap();
     let stream = device.stream().unwrap();
-    run_gather(&other.function("gather_u32_f32").unwrap(), &device, &stream);
-    run_gather(&device.get_or_load_func("gather_u32_f32", &INDEXING).unwrap(), &device, &stream);
-    assert!(stream.synchronize().is_err() && stream.synchronize().is_err());
+    let (ids, table) = (upload(&stream, &[9_u32]), upload(&stream, &[1.0_f32]));
+    let mut out = upload(&stream, &[0.0_f32]);
+    let modules = [other, device.load(&INDEXING).unwrap()];
+    for module in &modules {
+        let function = module.function("gather_u32_f32").unwrap();
+        let words = [ids.as_ptr() as usize, table.as_ptr() as usize, out.as_mut_ptr() as usize];
+        let words = [1, words[0], words[1], words[2], 1, 1, 1, 1];
+        let args = words.each_ref().map(|word| std::ptr::from_ref(word).cast::<c_void>());
+        let config = LaunchConfig::explicit([1, 1, 1], [64, 1, 1], 0);
+        // SAFETY: these are the arguments of `gather_u32_f32`; the memory lives until its stream is done.
+        unsafe { function.launch(&stream, config, &args).unwrap() };
+    }
+    for _ in 0..2 {
+        assert_eq!(stream.synchronize(), out_of_range("gather_u32_f32", 0, 9, 1));
+    }
     assert_eq!(stream.synchronize(), Ok(()));
-}
-
-fn run_gather(function: &candle_amdgpu::Function, device: &Device, stream: &Stream) {
-    assert_eq!(device, stream.device());
-    let (ids, table) = (upload(stream, &[9_u32]), upload(stream, &[1.0_f32]));
-    let mut out = upload(stream, &[0.0_f32]);
-    let mut words = [1_usize, 0, 0, 0, 1, 1, 1, 1];
-    let pointers = [ids.as_ptr() as usize, table.as_ptr() as usize, out.as_mut_ptr() as usize];
-    words[1..4].copy_from_slice(&pointers);
-    let args: Vec<*const c_void> = words.iter().map(|word| std::ptr::from_ref(word).cast()).collect();
-    // SAFETY: these are the arguments of `gather_u32_f32`; the memory lives until its stream is done.
-    unsafe { function.launch(stream, LaunchConfig::explicit([1, 1, 1], [64, 1, 1], 0), &args).unwrap() };
 }
 
 /// Values whose sum depends on the order.

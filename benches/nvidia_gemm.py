@@ -16,6 +16,8 @@ import sys
 import cupy as cp
 import numpy as np
 
+# Rows of a workgroup and bytes of shared memory of the kernels for one column, where the rows are contiguous.
+ACROSS = {"f16": (128, 16 * 144 * 4), "f32": (64, 16 * 80 * 4), "f64": (32, 16 * 48 * 8)}
 TILES = {"128x128": (128, 128, 256), "64x64": (64, 64, 128), "64x16": (64, 16, 64)}
 
 # name, dtype, m, n, k, batch, transposed a, transposed b (column-major, as cuBLAS has them)
@@ -123,7 +125,9 @@ def geometry(kernel, m, n, batch):
     if kernel.startswith("gemv"):
         if n > 4:
             return None
-        return ((ceil(m, 64), n, batch), 256, 4096)
+        dtype = kernel.split("_")[1]
+        rows, shared = (16, 0) if kernel.endswith("along_k") else ACROSS[dtype]
+        return ((ceil(m, rows), n, batch), 256, shared)
     rows, columns, lanes = TILES[kernel.rsplit("_", 1)[1]]
     if n <= 16 and columns > 64 or m * n > 1 << 22 and columns < 64:
         return None

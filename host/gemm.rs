@@ -237,6 +237,12 @@ impl Plan {
 
     /// The kernel whose tiles cost the least, those of a workgroup one after the other.
     fn kernel_name(&self, dtype: GemmType, device: &Device) -> String {
+        // A single column is a matter of reading the matrix, 16 bytes at a time.
+        match self.a {
+            [_, 1, _] if self.n == 1 => return format!("gemv_{dtype}_along_k"),
+            [1, _, _] if self.n == 1 => return format!("gemv_{dtype}_across"),
+            _ => {}
+        }
         let emulated = amdhip64::counters(device.ordinal()).is_ok();
         let units = if emulated { 1.0 } else { f64::from(device.properties().compute_units.max(1)) };
         let cost = |(_, rows, columns, factor): &(&str, usize, usize, f64)| {

@@ -16,7 +16,7 @@ fn allowed_sgpr_spills(kernel: &str, gfx: &str) -> u32 {
         "uerf_f64" | "ugelu_erf_f64" => 3,
         "unormcdf_f64" => 21,
         _ if tiled && narrow && gfx == "gfx90a" => 3,
-        _ if function == "gemm" => 40,
+        _ if ["gemm", "gemv"].contains(&function) => 40,
         _ => 0,
     }
 }

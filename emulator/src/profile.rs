@@ -56,7 +56,9 @@ pub struct Counts {
     pub bytes_needed: u64,
     /// Bytes of the cache lines that were touched (128 bytes a line, 64 on gfx9), per execution and half-wave.
     pub bytes_moved: u64,
-    /// LDS accesses of a half-wave beyond the first, because lanes met in one of 32 banks.
+    /// Cycles that LDS accesses took, conflicts included: one for each 128 bytes of a half-wave.
+    pub lds_cycles: u64,
+    /// Those of them that were more, because lanes met in one of 32 banks.
     pub bank_conflicts: u64,
     /// Atomic accesses, lane by lane.
     pub atomics: u64,
@@ -69,6 +71,7 @@ impl Counts {
         self.lanes += other.lanes;
         self.bytes_needed += other.bytes_needed;
         self.bytes_moved += other.bytes_moved;
+        self.lds_cycles += other.lds_cycles;
         self.bank_conflicts += other.bank_conflicts;
         self.atomics += other.atomics;
     }

@@ -52,10 +52,38 @@ fn strides_cost_cache_lines_and_banks() {
     assert_eq!((strided.bytes_needed, strided.bytes_moved), (200 * 128, 200 * 32 * 128));
     assert_eq!(find("ds_store_b32 v1").bank_conflicts, 0);
     assert_eq!(find("ds_store_b32 v2").bank_conflicts, 200 * 31);
+    assert_eq!(find("ds_store_b32 v2").lds_cycles, 200 * 32);
     let divergent = find("v_mov_b32_e32 v5");
     assert_eq!((divergent.active_lanes, divergent.lanes), (200 * 8, 200 * 32));
     assert_eq!(profile.by_unit()[&Unit::Lds].executed, 400);
     assert_eq!(profile.total().executed, 200 * 13);
+}
+
+// Accesses of four dwords: of neighbours next to each other, and 128 bytes apart.
+// asm Gfx1100
+const WIDE: &str = "
+    v_and_b32_e32 v0, 31, v0 ; 3600009f
+    v_lshlrev_b32_e32 v1, 4, v0 ; 30020084
+    v_lshlrev_b32_e32 v2, 7, v0 ; 30040087
+    ds_store_b128 v1, v[4:7] ; db7c0000 00000401
+    ds_store_b128 v2, v[4:7] ; db7c0000 00000402
+    s_waitcnt lgkmcnt(0) ; bf89fc07
+    ds_load_b128 v[4:7], v1 ; dbfc0000 04000001
+    s_waitcnt lgkmcnt(0) ; bf89fc07
+    s_endpgm ; bfb00000
+";
+
+#[test]
+fn a_wide_access_meets_in_banks_among_eight_lanes_at_once() {
+    let profile = profile(Gfx::Gfx1100, WIDE, 4096, 2);
+    let find = |text: &str| {
+        let found = profile.instructions.iter().find(|instruction| instruction.text.starts_with(text));
+        let counts = found.unwrap_or_else(|| panic!("{text}: {profile}")).counts;
+        (counts.lds_cycles / counts.executed, counts.bank_conflicts / counts.executed)
+    };
+    assert_eq!(find("ds_store_b128 v1"), (4, 0));
+    assert_eq!(find("ds_store_b128 v2"), (32, 28));
+    assert_eq!(find("ds_load_b128"), (4, 0));
 }
 
 #[test]

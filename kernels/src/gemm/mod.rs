@@ -10,15 +10,17 @@
 mod load;
 mod shared;
 mod tile;
+mod vector;
 
 use amdgpu_device::forget_uniform;
 use amdgpu_device::fused::Dot;
 use amdgpu_device::matrix::Matrix;
 use amdgpu_device::prelude::*;
+use amdgpu_device::wave::Lane;
 
 /// An element type of matrices.
-pub trait Element: Dot + Matrix {}
-impl<T: Dot + Matrix> Element for T {}
+pub trait Element: Dot<Acc: Lane> + Matrix {}
+impl<T: Dot<Acc: Lane> + Matrix> Element for T {}
 
 /// `$body` for each constant `$i` below `$n`, written out, so that arrays which it indexes are registers.
 macro_rules! unroll {
@@ -109,8 +111,10 @@ impl<T: Scalar> Results<T> {
     }
 }
 
+/// A kernel with the arguments of a matrix product; `$rows` and `$columns` are those of a workgroup's tile.
 macro_rules! gemm {
-    ($($(#[$doc:meta])* $function:ident $name:literal [$($T:ident)*] $m:literal x $n:literal by $lanes:literal $matrix:literal;)*) => {$(
+    ($($(#[$doc:meta])* $function:ident $name:literal [$($T:ident)*], $rows:expr, $columns:expr, $lanes:expr, $bytes:expr,
+        $compute:expr;)*) => {$(
         $(#[$doc])*
         ///
         /// Matrices of `m` by `k`, `k` by `n` and `m` by `n` elements. An element is at the sum of its indices times
@@ -122,11 +126,11 @@ macro_rules! gemm {
                 workgroup = $lanes,
                 max_workgroup = $lanes,
                 grid = [
-                    m.div_ceil($m).min(8388608),
-                    n.div_ceil($n).min(65535),
+                    m.div_ceil($rows).min(8388608),
+                    n.div_ceil($columns).min(65535),
                     batch.min(65535)
                 ],
-                lds_bytes = shared::bytes($m, $n),
+                lds_bytes = $bytes,
             ),
         )]
         #[allow(clippy::too_many_arguments)]
@@ -160,7 +164,7 @@ macro_rules! gemm {
                 let b = Operand { at: b.wrapping_add(from(b_z)), by_row: b_j, by_k: b_k };
                 let c = Product { at: c.wrapping_add(from(c_z)), by_i: c_i, by_j: c_j, alpha, beta };
                 // SAFETY: the caller gives matrices that fit the strides
-                unsafe { tile::matrix::<T, $m, $n, $lanes, $matrix>([m, n, k], a, b, c) };
+                unsafe { $compute([m, n, k], a, b, c) };
                 z += amdgpu_device::grid::workgroups_z() as usize;
             }
         }
@@ -168,11 +172,23 @@ macro_rules! gemm {
 }
 gemm! {
     /// `c = alpha · a · b + beta · c`, for results that are large in both directions.
-    gemm_large "gemm_{T}_128x128" [f32 f16 bf16] 128 x 128 by 256 true;
+    gemm_large "gemm_{T}_128x128" [f32 f16 bf16], 128, 128, 256, shared::bytes(128, 128),
+        tile::matrix::<T, 128, 128, 256, true>;
     /// `c = alpha · a · b + beta · c`, for results of middle size.
-    gemm_middle "gemm_{T}_64x64" [f32 f64 f16 bf16] 64 x 64 by 128 true;
+    gemm_middle "gemm_{T}_64x64" [f32 f64 f16 bf16], 64, 64, 128, shared::bytes(64, 64),
+        tile::matrix::<T, 64, 64, 128, true>;
     /// `c = alpha · a · b + beta · c`, for results of few columns.
-    gemm_few "gemm_{T}_64x16" [f32 f64 f16 bf16] 64 x 16 by 64 true;
+    gemm_few "gemm_{T}_64x16" [f32 f64 f16 bf16], 64, 16, 64, shared::bytes(64, 16),
+        tile::matrix::<T, 64, 16, 64, true>;
     /// `c = alpha · a · b + beta · c` without matrix instructions, which on gfx90a take subnormal f16 and bf16 as zeros.
-    gemm_plain "gemm_plain_{T}" [f32 f64 f16 bf16] 64 x 64 by 128 false;
+    gemm_plain "gemm_plain_{T}" [f32 f64 f16 bf16], 64, 64, 128, shared::bytes(64, 64),
+        tile::matrix::<T, 64, 64, 128, false>;
+    /// `c = alpha · a · b + beta · c`, for a single column, where k is contiguous in `a`.
+    gemv_along_k "gemv_{T}_along_k" [f32 f64 f16 bf16], 16, 1, 256, 0, vector::along_k::<T>;
+    /// `c = alpha · a · b + beta · c`, for a single column, where the rows are contiguous in `a`.
+    gemv_across_16 "gemv_{T}_across" [f16 bf16], 128, 1, 256, vector::bytes::<f16>(), vector::across::<T>;
+    /// `c = alpha · a · b + beta · c`, for a single column, where the rows are contiguous in `a`.
+    gemv_across_32 "gemv_{T}_across" [f32], 64, 1, 256, vector::bytes::<f32>(), vector::across::<T>;
+    /// `c = alpha · a · b + beta · c`, for a single column, where the rows are contiguous in `a`.
+    gemv_across_64 "gemv_{T}_across" [f64], 32, 1, 256, vector::bytes::<f64>(), vector::across::<T>;
 }

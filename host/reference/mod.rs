@@ -13,6 +13,7 @@ mod dtype;
 pub mod fill;
 pub mod gemm;
 pub mod indexing;
+pub mod quantized;
 pub mod rng;
 pub mod ternary;
 pub mod unary;

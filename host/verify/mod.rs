@@ -28,6 +28,7 @@ mod fill;
 mod gemm;
 mod indexing;
 mod launch;
+mod quantized;
 mod rng;
 mod ternary;
 mod unary;
@@ -72,6 +73,7 @@ pub const FAMILIES: &[&dyn Family] = &[
     &gemm::Gemm,
     &rng::Rng,
     &indexing::Indexing,
+    &quantized::Quantized,
     &ternary::Ternary,
     &unary::Unary,
 ];

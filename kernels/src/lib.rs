@@ -15,6 +15,8 @@ pub mod fill;
 pub mod gemm;
 #[cfg(feature = "indexing")]
 pub mod indexing;
+#[cfg(feature = "quantized")]
+pub mod quantized;
 #[cfg(feature = "rng")]
 pub mod rng;
 #[cfg(feature = "ternary")]

@@ -30,10 +30,13 @@ pub fn run(dir: &Path) -> Result<()> {
     fs::write(&file, text + "\n").with_context(|| format!("cannot write {}", file.display()))
 }
 
-/// For a kernel with a number of items: its workgroup, how many items one covers, and its workgroup memory.
+/// For a kernel with a number of items, and for one whose launch alone says how much there is to do: its workgroup,
+/// how many items, or lanes in x of the caller's launch, one covers, and its workgroup memory.
 fn entry(kernel: &Signature) -> Option<Value> {
     let launch = &kernel.launch;
-    launch.items.as_ref()?;
+    if launch.items.is_none() && launch.grid.is_some() {
+        return None;
+    }
     let (per_group, shared) = (launch.items_per_workgroup(), launch.most_lds_bytes());
     Some(json!({ "block": launch.workgroup, "per_group": per_group, "shared": shared }))
 }

@@ -218,9 +218,12 @@ pub fn ptx(kernels: &Path, cache: &Path) -> Result<Vec<(String, Object)>> {
 }
 
 /// The launch geometry of kernels whose grid follows from a number of items, as JSON for programs that launch PTX:
-/// `{"affine_f32": {"block": 256, "per_group": 1024, "shared": 0}}`, where `per_group` items are one workgroup's.
+/// `{"affine_f32": {"block": [256, 1, 1], "per_group": 1024, "shared": 0}}`, where `per_group` items are one
+/// workgroup's. For a kernel whose launch alone says how much there is to do, `per_group` is how many lanes in x of
+/// Candle's launch a workgroup stands for.
 pub fn geometry<'a>(kernels: impl IntoIterator<Item = &'a Signature>) -> serde_json::Value {
-    let entries = kernels.into_iter().filter(|k| k.launch.items.is_some()).map(|kernel| {
+    let stated = |kernel: &&Signature| kernel.launch.items.is_some() || kernel.launch.grid.is_none();
+    let entries = kernels.into_iter().filter(stated).map(|kernel| {
         let launch = &kernel.launch;
         let geometry = serde_json::json!({
             "block": launch.workgroup,

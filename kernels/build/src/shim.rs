@@ -8,7 +8,7 @@ use crate::compile::Target;
 /// The module for a target. Without layout and triple: llvm-link takes those of the kernels.
 pub fn module(target: Target) -> String {
     match target {
-        Target::Amdgpu(gfx) => [include_str!("shim/amdgpu.ll"), dot2(gfx), matrix(gfx)].concat(),
+        Target::Amdgpu(gfx) => [include_str!("shim/amdgpu.ll"), dot2(gfx), dot4(gfx), matrix(gfx)].concat(),
         Target::Nvptx => include_str!("shim/nvptx.ll").to_owned(),
     }
 }
@@ -17,6 +17,13 @@ fn dot2(gfx: Gfx) -> &'static str {
     match gfx.generation() {
         Generation::Cdna => include_str!("shim/no_dot2.ll"),
         _ => include_str!("shim/dot2.ll"),
+    }
+}
+
+fn dot4(gfx: Gfx) -> &'static str {
+    match gfx.generation() {
+        Generation::Gfx11 | Generation::Gfx12 => include_str!("shim/sudot4.ll"),
+        _ => include_str!("shim/sdot4.ll"),
     }
 }
 

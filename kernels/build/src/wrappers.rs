@@ -41,7 +41,7 @@ fn family_module(out: &mut String, family: &Family) {
     let Family { name, kernels, objects } = family;
     write!(
         out,
-        "/// Launch wrappers of the {} `{name}` kernels.\n#[allow(clippy::all)]\npub mod {} {{\n\
+        "/// Launch wrappers of the {} `{name}` kernels.\n#[allow(non_snake_case, clippy::all)]\npub mod {} {{\n\
          use ::candle_amdgpu::generated::*;\n\n\
          /// The code objects and the table of this family.\n\
          pub static MODULE: Module = Module::new({name:?}, &OBJECTS, &KERNELS);\n\n\
@@ -151,7 +151,8 @@ fn formula(kernel: &Signature, expression: &str) -> String {
             write!(bindings, "let {} = v[{i}]; ", ident(&arg.name)).expect(STRING);
         }
     }
-    format!("Formula {{ text: {expression:?}, eval: |v| {{ {bindings}Count::from({expression}) }} }}")
+    let values = if bindings.is_empty() { "_" } else { "v" };
+    format!("Formula {{ text: {expression:?}, eval: |{values}| {{ {bindings}Count::from({expression}) }} }}")
 }
 
 /// The identifiers in an expression.

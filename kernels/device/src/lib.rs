@@ -15,6 +15,7 @@
 pub use amdgpu_macros::amdgpu_kernel;
 
 pub mod atomic;
+pub mod bytes;
 pub mod convert;
 pub mod error;
 pub mod extremum;

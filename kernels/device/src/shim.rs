@@ -7,6 +7,16 @@ unsafe extern "C" {
     pub fn amdgpu_device_workgroup_memory() -> *mut u8;
     /// Bytes of workgroup memory that the launch gave.
     pub fn amdgpu_device_workgroup_memory_bytes() -> u32;
+    /// 16 KiB of workgroup memory that a kernel has of its own, whatever the launch gives.
+    pub fn amdgpu_device_fixed_memory_16k() -> *mut u8;
+    /// 32 KiB of it.
+    pub fn amdgpu_device_fixed_memory_32k() -> *mut u8;
+    /// 40 KiB of it.
+    pub fn amdgpu_device_fixed_memory_40k() -> *mut u8;
+    /// The same number, which the optimiser does not know.
+    pub fn amdgpu_device_opaque_f32(x: f32) -> f32;
+    /// `c` plus the dot product of four signed bytes.
+    pub fn amdgpu_device_dot4(a: u32, b: u32, c: i32) -> i32;
     /// Barrier of the workgroup that orders workgroup memory and global memory.
     pub fn amdgpu_device_barrier();
     /// Barrier of the workgroup that orders workgroup memory alone.
@@ -52,4 +62,12 @@ unsafe extern "C" {
     pub fn amdgpu_device_workgroups_x() -> u32;
     pub fn amdgpu_device_workgroups_y() -> u32;
     pub fn amdgpu_device_workgroups_z() -> u32;
+}
+
+#[cfg(target_arch = "nvptx64")]
+unsafe extern "C" {
+    /// A tile of sums of products over 16 signed bytes.
+    pub fn amdgpu_device_tile_s8_16(sums: *mut [i32; 4], a: *const [u32; 2], b: *const [u32; 1]);
+    /// The same over 32.
+    pub fn amdgpu_device_tile_s8_32(sums: *mut [i32; 4], a: *const [u32; 4], b: *const [u32; 2]);
 }

@@ -24,6 +24,24 @@ pub fn memory_bytes() -> usize {
     0
 }
 
+/// `KIB` KiB of workgroup memory (16, 32 or 40) that a kernel has whatever the launch gives, aligned to 16 bytes,
+/// uninitialised. For kernels that Candle launches without workgroup memory.
+#[inline(always)]
+pub fn fixed_memory<const KIB: usize, T>() -> *mut T {
+    const { assert!(KIB == 16 || KIB == 32 || KIB == 40, "16, 32 or 40 KiB") };
+    #[cfg(any(target_arch = "amdgpu", target_arch = "nvptx64"))]
+    // SAFETY: an address
+    unsafe {
+        match const { KIB } {
+            16 => crate::shim::amdgpu_device_fixed_memory_16k().cast(),
+            32 => crate::shim::amdgpu_device_fixed_memory_32k().cast(),
+            _ => crate::shim::amdgpu_device_fixed_memory_40k().cast(),
+        }
+    }
+    #[cfg(not(any(target_arch = "amdgpu", target_arch = "nvptx64")))]
+    panic!("the host has no workgroup memory")
+}
+
 /// Waits for all work items of the workgroup; what they wrote before, to workgroup memory or global memory, is then
 /// seen by all of them. All of them must come here: keep it out of branches that differ between them.
 #[inline(always)]

@@ -6,7 +6,8 @@ define linkonce_odr hidden ptr @amdgpu_device_workgroup_memory() alwaysinline no
   ret ptr addrspacecast (ptr addrspace(3) @amdgpu_device_dynamic to ptr)
 }
 
-; What the launch gave, from its AQL packet (group_segment_size): no kernel has workgroup memory of its own.
+; What the launch gave, from its AQL packet (group_segment_size): no kernel that asks has workgroup memory of its
+; own.
 define linkonce_odr hidden i32 @amdgpu_device_workgroup_memory_bytes() alwaysinline nounwind {
   %packet = call ptr addrspace(4) @llvm.amdgcn.dispatch.ptr()
   %at = getelementptr inbounds i8, ptr addrspace(4) %packet, i64 28
@@ -19,6 +20,28 @@ define linkonce_odr hidden i32 @amdgpu_device_workgroup_memory_bytes() alwaysinl
 
 define linkonce_odr hidden ptr @amdgpu_device_error_slot() alwaysinline nounwind {
   ret ptr addrspacecast (ptr addrspace(1) @amdgpu_device_error to ptr)
+}
+
+@amdgpu_device_fixed_16k = internal addrspace(3) global [16384 x i8] poison, align 16
+@amdgpu_device_fixed_32k = internal addrspace(3) global [32768 x i8] poison, align 16
+@amdgpu_device_fixed_40k = internal addrspace(3) global [40960 x i8] poison, align 16
+
+define linkonce_odr hidden ptr @amdgpu_device_fixed_memory_16k() alwaysinline nounwind {
+  ret ptr addrspacecast (ptr addrspace(3) @amdgpu_device_fixed_16k to ptr)
+}
+
+define linkonce_odr hidden ptr @amdgpu_device_fixed_memory_32k() alwaysinline nounwind {
+  ret ptr addrspacecast (ptr addrspace(3) @amdgpu_device_fixed_32k to ptr)
+}
+
+define linkonce_odr hidden ptr @amdgpu_device_fixed_memory_40k() alwaysinline nounwind {
+  ret ptr addrspacecast (ptr addrspace(3) @amdgpu_device_fixed_40k to ptr)
+}
+
+; The optimiser does not know that it is the same.
+define linkonce_odr hidden float @amdgpu_device_opaque_f32(float %x) alwaysinline nounwind {
+  %same = call float asm "", "=v,0"(float %x)
+  ret float %same
 }
 
 ; Workgroup scope: Rust's own fences are system-wide, and write the L2 cache back on gfx90a.

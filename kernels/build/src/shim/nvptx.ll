@@ -11,6 +11,33 @@ define linkonce_odr hidden i32 @amdgpu_device_workgroup_memory_bytes() alwaysinl
   ret i32 %bytes
 }
 
+@amdgpu_device_fixed_16k = internal addrspace(3) global [16384 x i8] poison, align 16
+@amdgpu_device_fixed_32k = internal addrspace(3) global [32768 x i8] poison, align 16
+@amdgpu_device_fixed_40k = internal addrspace(3) global [40960 x i8] poison, align 16
+
+define linkonce_odr hidden ptr @amdgpu_device_fixed_memory_16k() alwaysinline nounwind {
+  ret ptr addrspacecast (ptr addrspace(3) @amdgpu_device_fixed_16k to ptr)
+}
+
+define linkonce_odr hidden ptr @amdgpu_device_fixed_memory_32k() alwaysinline nounwind {
+  ret ptr addrspacecast (ptr addrspace(3) @amdgpu_device_fixed_32k to ptr)
+}
+
+define linkonce_odr hidden ptr @amdgpu_device_fixed_memory_40k() alwaysinline nounwind {
+  ret ptr addrspacecast (ptr addrspace(3) @amdgpu_device_fixed_40k to ptr)
+}
+
+; The optimiser does not know that it is the same.
+define linkonce_odr hidden float @amdgpu_device_opaque_f32(float %x) alwaysinline nounwind {
+  %same = call float asm "", "=f,0"(float %x)
+  ret float %same
+}
+
+define linkonce_odr hidden i32 @amdgpu_device_dot4(i32 %a, i32 %b, i32 %c) alwaysinline nounwind {
+  %sum = call i32 @llvm.nvvm.idp4a.s.s(i32 %a, i32 %b, i32 %c)
+  ret i32 %sum
+}
+
 define linkonce_odr hidden void @amdgpu_device_barrier() alwaysinline convergent nounwind {
   call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)
   ret void
@@ -75,6 +102,61 @@ define linkonce_odr hidden i32 @amdgpu_device_atomic_swap_if_u32(ptr %address, i
   ret i32 %old
 }
 
+; 16 rows of A by 8 of B over 16 or 32 bytes each. Lane l has words l mod 4 (and 4 + l mod 4) of rows l div 4 and l div 4 + 8
+; of A, and of row l div 4 of B; sums of these rows of A with rows 2·(l mod 4) and the next of B.
+define linkonce_odr hidden void @amdgpu_device_tile_s8_16(ptr %sums, ptr %a, ptr %b) alwaysinline convergent nounwind {
+  %c = load <4 x i32>, ptr %sums, align 4
+  %av = load <2 x i32>, ptr %a, align 4
+  %b0 = load i32, ptr %b, align 4
+  %a0 = extractelement <2 x i32> %av, i64 0
+  %a1 = extractelement <2 x i32> %av, i64 1
+  %c0 = extractelement <4 x i32> %c, i64 0
+  %c1 = extractelement <4 x i32> %c, i64 1
+  %c2 = extractelement <4 x i32> %c, i64 2
+  %c3 = extractelement <4 x i32> %c, i64 3
+  %d = call { i32, i32, i32, i32 } @llvm.nvvm.mma.m16n8k16.row.col.s8(i32 %a0, i32 %a1, i32 %b0, i32 %c0, i32 %c1, i32 %c2, i32 %c3)
+  %d0 = extractvalue { i32, i32, i32, i32 } %d, 0
+  %d1 = extractvalue { i32, i32, i32, i32 } %d, 1
+  %d2 = extractvalue { i32, i32, i32, i32 } %d, 2
+  %d3 = extractvalue { i32, i32, i32, i32 } %d, 3
+  %v0 = insertelement <4 x i32> poison, i32 %d0, i64 0
+  %v1 = insertelement <4 x i32> %v0, i32 %d1, i64 1
+  %v2 = insertelement <4 x i32> %v1, i32 %d2, i64 2
+  %v3 = insertelement <4 x i32> %v2, i32 %d3, i64 3
+  store <4 x i32> %v3, ptr %sums, align 4
+  ret void
+}
+
+define linkonce_odr hidden void @amdgpu_device_tile_s8_32(ptr %sums, ptr %a, ptr %b) alwaysinline convergent nounwind {
+  %c = load <4 x i32>, ptr %sums, align 4
+  %av = load <4 x i32>, ptr %a, align 4
+  %bv = load <2 x i32>, ptr %b, align 4
+  %a0 = extractelement <4 x i32> %av, i64 0
+  %a1 = extractelement <4 x i32> %av, i64 1
+  %a2 = extractelement <4 x i32> %av, i64 2
+  %a3 = extractelement <4 x i32> %av, i64 3
+  %b0 = extractelement <2 x i32> %bv, i64 0
+  %b1 = extractelement <2 x i32> %bv, i64 1
+  %c0 = extractelement <4 x i32> %c, i64 0
+  %c1 = extractelement <4 x i32> %c, i64 1
+  %c2 = extractelement <4 x i32> %c, i64 2
+  %c3 = extractelement <4 x i32> %c, i64 3
+  %d = call { i32, i32, i32, i32 } @llvm.nvvm.mma.m16n8k32.row.col.s8(i32 %a0, i32 %a1, i32 %a2, i32 %a3, i32 %b0, i32 %b1, i32 %c0, i32 %c1, i32 %c2, i32 %c3)
+  %d0 = extractvalue { i32, i32, i32, i32 } %d, 0
+  %d1 = extractvalue { i32, i32, i32, i32 } %d, 1
+  %d2 = extractvalue { i32, i32, i32, i32 } %d, 2
+  %d3 = extractvalue { i32, i32, i32, i32 } %d, 3
+  %v0 = insertelement <4 x i32> poison, i32 %d0, i64 0
+  %v1 = insertelement <4 x i32> %v0, i32 %d1, i64 1
+  %v2 = insertelement <4 x i32> %v1, i32 %d2, i64 2
+  %v3 = insertelement <4 x i32> %v2, i32 %d3, i64 3
+  store <4 x i32> %v3, ptr %sums, align 4
+  ret void
+}
+
+declare { i32, i32, i32, i32 } @llvm.nvvm.mma.m16n8k16.row.col.s8(i32, i32, i32, i32, i32, i32, i32) nounwind memory(none)
+declare { i32, i32, i32, i32 } @llvm.nvvm.mma.m16n8k32.row.col.s8(i32, i32, i32, i32, i32, i32, i32, i32, i32, i32) nounwind memory(none)
+declare i32 @llvm.nvvm.idp4a.s.s(i32, i32, i32) nounwind memory(none)
 declare void @llvm.nvvm.barrier.cta.sync.aligned.all(i32) convergent nounwind
 
 !0 = !{}

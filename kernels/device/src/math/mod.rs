@@ -35,6 +35,27 @@ macro_rules! poly {
 }
 use poly;
 
+/// `a·b`, which LLVM does not contract with a conversion to f16: the instruction that it takes for both on RDNA adds +0,
+/// and so makes +0 of −0.
+#[inline(always)]
+pub fn product(a: f32, b: f32) -> f32 {
+    #[cfg(target_arch = "amdgpu")]
+    // SAFETY: touches no memory
+    unsafe {
+        crate::shim::amdgpu_device_opaque_f32(a * b)
+    }
+    #[cfg(not(target_arch = "amdgpu"))]
+    {
+        a * b
+    }
+}
+
+/// `a·b + c`, rounded once.
+#[inline(always)]
+pub fn fma(a: f32, b: f32, c: f32) -> f32 {
+    Real::fma(a, b, c)
+}
+
 /// The operations that are correctly rounded.
 pub trait Value: Copy + PartialOrd + Neg<Output = Self> {
     /// √x.

@@ -1,0 +1,94 @@
+//! Four signed bytes in a word, and words at addresses that are no multiples of four.
+
+/// `c + Σ aᵢ·bᵢ` over the four signed bytes of `a` and `b`, wrapping: one instruction on every target.
+#[inline(always)]
+pub fn dot4(a: u32, b: u32, c: i32) -> i32 {
+    #[cfg(any(target_arch = "amdgpu", target_arch = "nvptx64"))]
+    // SAFETY: touches no memory
+    unsafe {
+        crate::shim::amdgpu_device_dot4(a, b, c)
+    }
+    #[cfg(not(any(target_arch = "amdgpu", target_arch = "nvptx64")))]
+    {
+        let [a, b] = [a, b].map(|word| word.to_le_bytes().map(|byte| i32::from(byte as i8)));
+        (0..4).fold(c, |sum, i| sum.wrapping_add(a[i] * b[i]))
+    }
+}
+
+/// The signed byte `i` (0 to 3) of a word as a float.
+#[inline(always)]
+pub fn byte_f32(word: u32, i: u32) -> f32 {
+    ((word << (24 - 8 * i)) as i32 >> 24) as f32
+}
+
+/// Loads `N` consecutive words from an address that is a multiple of two.
+///
+/// AMD GPUs do that in wide loads; elsewhere aligned words are loaded and shifted together.
+///
+/// # Safety
+/// The words can be read, and so can the two bytes in front of them where the address is no multiple of four.
+#[inline(always)]
+pub unsafe fn load_words<const N: usize>(address: *const u8) -> [u32; N] {
+    #[cfg(not(target_arch = "nvptx64"))]
+    // SAFETY: the caller's
+    unsafe {
+        address.cast::<[u32; N]>().read_unaligned()
+    }
+    #[cfg(target_arch = "nvptx64")]
+    // SAFETY: the caller's; the last aligned word that is read has the last byte wanted
+    unsafe {
+        let odd = address as usize & 2;
+        let aligned = address.sub(odd).cast::<u32>();
+        let last = address.add(4 * N - 1);
+        let last = last.sub(last as usize & 3).cast::<u32>();
+        let mut words = [0; N];
+        let mut low = aligned.read();
+        let mut i = 0;
+        while i < N {
+            let high = if i + 1 < N { aligned.add(i + 1).read() } else { last.read() };
+            words[i] = ((u64::from(high) << 32 | u64::from(low)) >> (8 * odd as u32)) as u32;
+            low = high;
+            i += 1;
+        }
+        words
+    }
+}
+
+/// Loads `N` consecutive words from an address that is a multiple of four, and of `4 · N` up to 16 if `ALIGNED`.
+///
+/// # Safety
+/// The words can be read.
+#[inline(always)]
+pub unsafe fn load_aligned<const N: usize, const ALIGNED: bool>(address: *const u8) -> [u32; N] {
+    // SAFETY: the caller's
+    unsafe {
+        if const { ALIGNED && N.is_power_of_two() } {
+            crate::memory::load(address.cast::<u32>())
+        } else {
+            address.cast::<[u32; N]>().read()
+        }
+    }
+}
+
+/// Adds to `sums` the products of 16 rows of A with 8 rows of B over 16 signed bytes (with `A` = 2 and `B` = 1 words)
+/// or 32 (4 and 2).
+///
+/// Lane `l` gives words l mod 4 and, of 32 bytes, 4 + l mod 4: of A first the lower word of rows l div 4 and
+/// l div 4 + 8, then the upper; of B those of row l div 4. It gets the sums of these two rows of A with rows 2·(l mod 4)
+/// and 2·(l mod 4) + 1 of B.
+///
+/// All 32 lanes of the wave must come here.
+#[cfg(target_arch = "nvptx64")]
+#[inline(always)]
+pub fn tile<const A: usize, const B: usize>(mut sums: [i32; 4], a: [u32; A], b: [u32; B]) -> [i32; 4] {
+    const { assert!(A == 2 && B == 1 || A == 4 && B == 2, "16 or 32 bytes") };
+    // SAFETY: arrays of these sizes
+    unsafe {
+        if const { A == 2 } {
+            crate::shim::amdgpu_device_tile_s8_16(&mut sums, a.as_ptr().cast(), b.as_ptr().cast());
+        } else {
+            crate::shim::amdgpu_device_tile_s8_32(&mut sums, a.as_ptr().cast(), b.as_ptr().cast());
+        }
+    }
+    sums
+}

@@ -1,0 +1,65 @@
+//! What a format is to the kernels.
+
+/// Elements of a segment: no format changes its scale within one.
+pub const SEGMENT: u32 = 16;
+/// Bytes of a block of q8_1: two f16 (the scale `d`, and `d` times the sum of the bytes) and 32 signed bytes.
+pub const Q8_1_BYTES: usize = 36;
+
+/// A quantized format: how a block of elements lies in memory.
+///
+/// A block's bits are taken in *chunks*, what one lane loads at a time. The words of a chunk hold the elements of one
+/// or several *segments* of 16, such as one in the low nibbles and one in the high. The element is
+/// `scale · quant − minimum`, with one pair of those for a segment.
+///
+/// Blocks begin at multiples of [`BYTES`](Self::BYTES) from an address that is a multiple of 16.
+pub trait Format: 'static {
+    /// Elements of a block.
+    const ELEMENTS: u32;
+    /// Bytes of a block.
+    const BYTES: usize;
+    /// Chunks of a block.
+    const CHUNKS: u32;
+    /// Segments of a chunk.
+    const SEGMENTS: u32 = Self::ELEMENTS / SEGMENT / Self::CHUNKS;
+    /// Whether each 32 elements of a block share scale and minimum, and not each 16.
+    const SHARED: bool;
+    /// Whether elements have a minimum.
+    const MINIMUM: bool;
+    /// Words `n` to `n + N − 1` of a chunk's four, as loaded.
+    type Bits<const N: usize>: Copy;
+    /// What the scales of a chunk's segments come from, as loaded.
+    type Header: Copy;
+
+    /// Loads words `first` to `first + N − 1` of the four of a chunk.
+    ///
+    /// # Safety
+    /// `block` points to a block; `chunk` is below [`CHUNKS`](Self::CHUNKS), `first + N` at most 4.
+    unsafe fn bits<const N: usize>(block: *const u8, chunk: u32, first: u32) -> Self::Bits<N>;
+
+    /// Loads the scales of a chunk.
+    ///
+    /// # Safety
+    /// `block` points to a block; `chunk` is below [`CHUNKS`](Self::CHUNKS).
+    unsafe fn header(block: *const u8, chunk: u32) -> Self::Header;
+
+    /// Four quants as signed bytes: those of word `i` of the loaded ones, in segment number `segment` of the chunk.
+    fn quants<const N: usize>(bits: &Self::Bits<N>, i: usize, chunk: u32, segment: u32) -> u32;
+
+    /// Scale and minimum of segment number `segment` of the chunk. Products of the block's own fields are exact.
+    fn scale(header: Self::Header, chunk: u32, segment: u32) -> Scale;
+
+    /// Where segment number `segment` of a chunk is among the block's.
+    fn place(chunk: u32, segment: u32) -> u32;
+
+    /// The chunk, and the number in it, of the block's segment at `place`.
+    fn find(place: u32) -> (u32, u32);
+}
+
+/// An element is `scale · quant − minimum`.
+#[derive(Clone, Copy)]
+pub struct Scale {
+    /// Factor of the quants.
+    pub scale: f32,
+    /// What is subtracted, 0 where the format has none.
+    pub minimum: f32,
+}

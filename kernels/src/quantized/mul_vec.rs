@@ -1,0 +1,445 @@
+//! A quantized matrix by one to eight vectors that are quantized to q8_1.
+//!
+//! A team of 32 lanes has [`ROWS`] rows of the matrix and all vectors: each lane loads every 32nd chunk of its rows
+//! and multiplies it with that part of each vector, so that the matrix is read once. The vectors are put into workgroup
+//! memory first, where all teams use them.
+
+use super::format::{Format, Q8_1_BYTES, SEGMENT};
+use super::lanes::{Team, local_id, workgroup_size};
+use super::*;
+use amdgpu_device::bytes::dot4;
+use amdgpu_device::f16;
+use amdgpu_device::grid::{workgroup_id_x, workgroups_x};
+use amdgpu_device::math::fma;
+use amdgpu_device::memory::{VECTOR_BYTES, is_aligned, load};
+use amdgpu_device::prelude::*;
+use amdgpu_device::workgroup::{barrier_local, fixed_memory};
+
+/// Rows of a team.
+const ROWS: usize = 2;
+/// Rows of a workgroup of 256 lanes.
+const WORKGROUP_ROWS: usize = 8 * ROWS;
+/// Elements of a block of q8_1.
+const GROUP: u32 = 32;
+/// Words of a block of q8_1.
+const GROUP_WORDS: u32 = Q8_1_BYTES as u32 / 4;
+/// Four times 1, as bytes: the dot product with it is a sum.
+const ONES: u32 = 0x0101_0101;
+
+/// KiB of workgroup memory for so many vectors.
+const fn kib(vectors: usize) -> usize {
+    match vectors {
+        1 => 16,
+        2..=4 => 32,
+        _ => 40,
+    }
+}
+
+/// Words between the segments of four groups and those of the next four in workgroup memory, so that eight lanes that
+/// read the same segment of neighbouring chunks find it in different banks. Of one vector there is no need.
+const fn padding<F: Format>(vectors: usize) -> u32 {
+    match F::CHUNKS {
+        _ if vectors == 1 => 0,
+        1 => 4,
+        2 => 0,
+        _ => 8,
+    }
+}
+
+/// Words of four groups of 32 bytes, with padding.
+const fn four_groups<F: Format>(vectors: usize) -> u32 {
+    32 + padding::<F>(vectors)
+}
+
+/// Groups of 32 elements that fit in workgroup memory, of each vector; whole blocks of any format.
+const fn capacity<F: Format>(vectors: usize) -> u32 {
+    (kib(vectors) * 256 / vectors) as u32 / (four_groups::<F>(vectors) + 4) * 4 / 8 * 8
+}
+
+/// Rows of vectors in q8_1, in global memory.
+#[derive(Clone, Copy)]
+pub(super) struct Vectors {
+    /// The first one.
+    pub from: *const u8,
+    /// From one to the next, in bytes.
+    pub stride: usize,
+}
+
+/// Part of some vectors, in workgroup memory: the scales of all groups of the first one, then of the next; and so their
+/// bytes.
+struct Staged<F, const VECTORS: usize> {
+    format: core::marker::PhantomData<F>,
+}
+
+impl<F, const VECTORS: usize> Clone for Staged<F, VECTORS> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<F, const VECTORS: usize> Copy for Staged<F, VECTORS> {}
+
+impl<F: Format, const VECTORS: usize> Staged<F, VECTORS> {
+    /// How many times 16 bytes a lane copies at once, of each vector.
+    const AT_ONCE: usize = match VECTORS {
+        1 => 4,
+        2 | 3 => 2,
+        _ => 1,
+    };
+
+    /// Groups that there is room for, of each vector. All places are counted from it, and so are constants.
+    const CAPACITY: u32 = capacity::<F>(VECTORS);
+
+    #[inline(always)]
+    fn words(self) -> *mut u32 {
+        match const { kib(VECTORS) } {
+            16 => fixed_memory::<16, u32>(),
+            32 => fixed_memory::<32, u32>(),
+            _ => fixed_memory::<40, u32>(),
+        }
+    }
+
+    /// Where the scale of a group of vector `v` is.
+    #[inline(always)]
+    fn scale_at(self, v: u32, group: u32) -> *mut f32 {
+        self.words().wrapping_add((v * Self::CAPACITY + group) as usize).cast()
+    }
+
+    /// Where the words of a segment of vector `v` are.
+    #[inline(always)]
+    fn segment_at(self, v: u32, segment: u32) -> *mut u32 {
+        let padding = const { padding::<F>(VECTORS) };
+        let first = VECTORS as u32 * Self::CAPACITY + v * (Self::CAPACITY / 4 * four_groups::<F>(VECTORS));
+        self.words().wrapping_add((segment * 4 + segment / 8 * padding) as usize).wrapping_add(first as usize)
+    }
+
+    /// Copies `groups` groups from the group `first` on; all lanes of the workgroup together.
+    #[inline(always)]
+    unsafe fn fill(self, vectors: Vectors, first: u32, groups: u32) {
+        let words = groups * GROUP_WORDS;
+        let start = (first * GROUP_WORDS) as usize * 4;
+        let whole = is_aligned(vectors.from) && (vectors.stride | start).is_multiple_of(VECTOR_BYTES);
+        let quads = if whole { words / 4 } else { 0 };
+        let lanes = workgroup_size();
+        let mut quad = local_id();
+        // SAFETY: the caller's; there is room for all groups
+        unsafe {
+            let from = vectors.from.add(start);
+            while quad < quads {
+                // All loads, then all stores.
+                let mut loaded = [[[0; 4]; VECTORS]; 4];
+                let mut k = 0;
+                while k < Self::AT_ONCE {
+                    let at = quad + k as u32 * lanes;
+                    let at = if at < quads { at } else { quads - 1 };
+                    let mut v = 0;
+                    while v < VECTORS {
+                        let offset = v as u32 * vectors.stride as u32 + at * VECTOR_BYTES as u32;
+                        loaded[k][v] = load(from.add(offset as usize).cast::<u32>());
+                        v += 1;
+                    }
+                    k += 1;
+                }
+                let mut k = 0;
+                while k < Self::AT_ONCE {
+                    let at = quad + k as u32 * lanes;
+                    if at < quads {
+                        let mut i = 0;
+                        while i < 4 {
+                            let (group, word) = ((at * 4 + i) / GROUP_WORDS, (at * 4 + i) % GROUP_WORDS);
+                            let mut v = 0;
+                            while v < VECTORS {
+                                self.put(v as u32, group, word, loaded[k][v][i as usize]);
+                                v += 1;
+                            }
+                            i += 1;
+                        }
+                    }
+                    k += 1;
+                }
+                quad += Self::AT_ONCE as u32 * lanes;
+            }
+            let mut i = quads * 4 + local_id();
+            while i < words {
+                let (group, word) = (i / GROUP_WORDS, i % GROUP_WORDS);
+                let mut v = 0;
+                while v < VECTORS {
+                    let offset = v as u32 * vectors.stride as u32 + i * 4;
+                    self.put(v as u32, group, word, from.add(offset as usize).cast::<u32>().read());
+                    v += 1;
+                }
+                i += lanes;
+            }
+        }
+    }
+
+    /// Stores word `word` of a block of vector `v`.
+    #[inline(always)]
+    unsafe fn put(self, v: u32, group: u32, word: u32, value: u32) {
+        // SAFETY: the caller's
+        unsafe {
+            if word == 0 {
+                self.scale_at(v, group).write(f16::from_bits(value as u16).to_f32());
+            } else {
+                // Segments are whole words of a group.
+                self.segment_at(v, group * 2).add((word - 1) as usize).write(value);
+            }
+        }
+    }
+
+    /// The four words of segment `segment` of vector `v`.
+    #[inline(always)]
+    unsafe fn segment(self, v: u32, segment: u32) -> [u32; 4] {
+        // SAFETY: the caller's
+        unsafe { load(self.segment_at(v, segment).cast_const()) }
+    }
+
+    /// The scale of segment `segment` of vector `v`.
+    #[inline(always)]
+    unsafe fn scale(self, v: u32, segment: u32) -> f32 {
+        // SAFETY: the caller's
+        unsafe { self.scale_at(v, segment / (GROUP / SEGMENT)).read() }
+    }
+}
+
+/// Dot product of a segment of the matrix with one of a vector, `Σ d·(scale·quant − minimum)·byte`: the sums over
+/// quants and bytes are exact.
+#[inline(always)]
+fn dot<F: Format>(quants: [u32; 4], Scale { scale, minimum }: Scale, bytes: [u32; 4], sum: f32) -> f32 {
+    let mut product = 0;
+    let mut i = 0;
+    while i < 4 {
+        product = dot4(quants[i], bytes[i], product);
+        i += 1;
+    }
+    let product = product as f32;
+    if const { F::MINIMUM } { fma(scale, product, -(minimum * sum)) } else { scale * product }
+}
+
+/// The sum of the 16 bytes of a segment, where the format needs it.
+#[inline(always)]
+fn sum<F: Format>(bytes: [u32; 4]) -> f32 {
+    if const { !F::MINIMUM } {
+        return 0.0;
+    }
+    let mut sum = 0;
+    let mut i = 0;
+    while i < 4 {
+        sum = dot4(ONES, bytes[i], sum);
+        i += 1;
+    }
+    sum as f32
+}
+
+/// A matrix: rows of blocks.
+#[derive(Clone, Copy)]
+pub(super) struct Matrix {
+    /// The first block.
+    pub from: *const u8,
+    /// Elements of a row, a multiple of a block's.
+    pub columns: u32,
+    /// Rows, at least one.
+    pub rows: u32,
+}
+
+/// `out[v · stride + row] = matrix[row] · vectors[v]`, by all workgroups of the grid's first dimension.
+///
+/// # Safety
+/// The matrix has whole blocks, the vectors have as many elements, `out` holds the results.
+#[inline(always)]
+pub(super) unsafe fn mul_vec<F: Format, const VECTORS: usize>(
+    matrix: Matrix,
+    vectors: Vectors,
+    out: *mut f32,
+    stride: usize,
+) {
+    let team = Team::mine();
+    let at_once = team.count * ROWS as u32;
+    let groups = matrix.columns / GROUP;
+    // Parts of the vectors as large as possible, and all of them about the same.
+    let parts = groups.div_ceil(const { capacity::<F>(VECTORS) });
+    let part = if parts > 1 { groups.div_ceil(parts).next_multiple_of(8) } else { groups };
+    let mut first_row = workgroup_id_x() * at_once;
+    while first_row < matrix.rows {
+        let row = first_row + team.number * ROWS as u32;
+        let mut sums = [[0.0; VECTORS]; ROWS];
+        let mut group = 0;
+        while group < groups {
+            let count = if groups - group < part { groups - group } else { part };
+            let staged = Staged::<F, VECTORS> { format: core::marker::PhantomData };
+            // SAFETY: the caller's
+            unsafe {
+                let mut walk = Walk::<F>::new(matrix, row, group, count, team);
+                // On their way while the vectors are copied.
+                let first = walk.load();
+                staged.fill(vectors, group, count);
+                barrier_local();
+                multiply(&mut walk, first, staged, &mut sums);
+            }
+            // The next part goes to the same place.
+            barrier_local();
+            group += part;
+        }
+        let mut r = 0;
+        while r < ROWS {
+            let mut v = 0;
+            while v < VECTORS {
+                sums[r][v] = team.sum(sums[r][v]);
+                v += 1;
+            }
+            r += 1;
+        }
+        // Each lane writes one of the results; in a workgroup of few lanes, every so many.
+        let mut number = team.lane;
+        while number < (ROWS * VECTORS) as u32 {
+            let mut sum = 0.0;
+            let mut i = 0;
+            while i < ROWS * VECTORS {
+                sum = if number == i as u32 { sums[i / VECTORS][i % VECTORS] } else { sum };
+                i += 1;
+            }
+            let (r, v) = (number / VECTORS as u32, number % VECTORS as u32);
+            if row + r < matrix.rows {
+                // SAFETY: the caller's
+                unsafe { out.add(v as usize * stride + (row + r) as usize).write(sum) };
+            }
+            number += team.size;
+        }
+        first_row += workgroups_x() * at_once;
+    }
+}
+
+/// Block and chunk in it of a row's chunk.
+#[inline(always)]
+fn split<F: Format>(chunk: u32) -> (u32, u32) {
+    (chunk / F::CHUNKS, chunk % F::CHUNKS)
+}
+
+/// A lane's way through its chunks of a part of its rows.
+struct Walk<F> {
+    rows: [*const u8; ROWS],
+    /// The next chunk.
+    at: u32,
+    /// Chunks of the part.
+    chunks: u32,
+    step: u32,
+    format: core::marker::PhantomData<F>,
+}
+
+/// A chunk of each row, as loaded.
+#[derive(Clone, Copy)]
+struct Chunk<F: Format> {
+    at: u32,
+    bits: [F::Bits<4>; ROWS],
+    headers: [F::Header; ROWS],
+}
+
+impl<F: Format> Walk<F> {
+    #[inline(always)]
+    fn new(matrix: Matrix, row: u32, group: u32, groups: u32, team: Team) -> Self {
+        let per_row = (matrix.columns / F::ELEMENTS) as usize;
+        let first_block = (group * GROUP / F::ELEMENTS) as usize;
+        let mut rows = [matrix.from; ROWS];
+        let mut r = 0;
+        while r < ROWS {
+            // A team that reaches over the end repeats the last row.
+            let row = row + r as u32;
+            let row = if row < matrix.rows { row } else { matrix.rows - 1 };
+            rows[r] = matrix.from.wrapping_add((row as usize * per_row + first_block) * F::BYTES);
+            r += 1;
+        }
+        let chunks = groups * GROUP / F::ELEMENTS * F::CHUNKS;
+        Walk { rows, at: team.lane, chunks, step: team.size, format: core::marker::PhantomData }
+    }
+
+    /// Loads the next chunk; behind the end the last one, of which nothing must be used.
+    #[inline(always)]
+    unsafe fn load(&mut self) -> Chunk<F> {
+        let at = self.at;
+        let (block, chunk) = split::<F>(if at < self.chunks { at } else { self.chunks - 1 });
+        self.at = at + self.step;
+        // SAFETY: the caller's
+        unsafe {
+            let blocks = self.rows.map(|row| row.add(block as usize * F::BYTES));
+            Chunk {
+                at,
+                bits: blocks.map(|block| F::bits::<4>(block, chunk, 0)),
+                headers: blocks.map(|block| F::header(block, chunk)),
+            }
+        }
+    }
+}
+
+/// Adds the products of this lane's chunks, of which the first is loaded.
+#[inline(always)]
+unsafe fn multiply<F: Format, const VECTORS: usize>(
+    walk: &mut Walk<F>,
+    first: Chunk<F>,
+    staged: Staged<F, VECTORS>,
+    sums: &mut [[f32; VECTORS]; ROWS],
+) {
+    let mut next = first;
+    while next.at < walk.chunks {
+        let Chunk { at, bits, headers } = next;
+        // SAFETY: the caller's
+        unsafe {
+            next = walk.load();
+            let (block, chunk) = split::<F>(at);
+            let mut s = 0;
+            while s < F::SEGMENTS {
+                let place = block * (F::ELEMENTS / SEGMENT) + F::place(chunk, s);
+                let quants =
+                    bits.each_ref().map(|bits| [0, 1, 2, 3].map(|i| F::quants::<4>(bits, i, chunk, s)));
+                let scales = headers.map(|header| F::scale(header, chunk, s));
+                let mut v = 0;
+                while v < VECTORS {
+                    let bytes = staged.segment(v as u32, place);
+                    let d = staged.scale(v as u32, place);
+                    let sum = sum::<F>(bytes);
+                    let mut r = 0;
+                    while r < ROWS {
+                        sums[r][v] = fma(d, dot::<F>(quants[r], scales[r], bytes, sum), sums[r][v]);
+                        r += 1;
+                    }
+                    v += 1;
+                }
+                s += 1;
+            }
+        }
+    }
+}
+
+/// `dst[v · nrows_dst + row] = x[row] · y[v]` for one vector: `x` has `nrows_x` rows of `ncols_x` elements, vector `v`
+/// of `y` begins `v · nrows_y` elements of q8_1 after the first, which is `ncols_x` padded to a multiple of 512.
+#[amdgpu_kernel(
+    name = "mul_mat_vec_{F}_q8_1_cuda{VECTORS}",
+    F in [
+        q4_0: Q4_0, q4_1: Q4_1, q5_0: Q5_0, q5_1: Q5_1, q8_0: Q8_0,
+        q2_K: Q2K, q3_K: Q3K, q4_K: Q4K, q5_K: Q5K, q6_K: Q6K,
+    ],
+    const VECTORS in [1],
+    launch(workgroup = 256, max_workgroup = 256, items_per_lane = WORKGROUP_ROWS * 32 / 256, items = nrows_x * 32),
+)]
+#[amdgpu_kernel(
+    name = "mul_mat_vec_{F}_q8_1_cuda{VECTORS}",
+    F in [
+        q4_0: Q4_0, q4_1: Q4_1, q5_0: Q5_0, q5_1: Q5_1, q8_0: Q8_0,
+        q2_K: Q2K, q3_K: Q3K, q4_K: Q4K, q5_K: Q5K, q6_K: Q6K,
+    ],
+    const VECTORS in [2, 3, 4, 5, 6, 7, 8],
+    launch(workgroup = 256, max_workgroup = 256, items_per_lane = WORKGROUP_ROWS * 16 / 256, items = nrows_x.div_ceil(2) * 32),
+)]
+pub unsafe fn mul_mat_vec<F: Format, const VECTORS: usize>(
+    vx: *const u8,
+    vy: *const u8,
+    dst: *mut f32,
+    ncols_x: i32,
+    nrows_x: i32,
+    nrows_y: i32,
+    nrows_dst: i32,
+) {
+    let matrix = Matrix { from: vx, columns: ncols_x as u32, rows: nrows_x as u32 };
+    let vectors = Vectors { from: vy, stride: nrows_y as usize / GROUP as usize * Q8_1_BYTES };
+    // SAFETY: the caller's
+    unsafe { mul_vec::<F, VECTORS>(matrix, vectors, dst, nrows_dst as usize) }
+}

@@ -1,0 +1,68 @@
+//! Pieces of words that formats share.
+
+use amdgpu_device::f16;
+
+/// The low nibble of each byte, or the high one if `high` is 1.
+#[inline(always)]
+pub(super) fn nibbles(word: u32, high: u32) -> u32 {
+    (word >> (4 * high)) & 0x0f0f_0f0f
+}
+
+/// Bits 0 to 3 of `bits`, each as bit 4 of a byte. The product has each bit at four places, of which one is the wanted
+/// one and no two coincide.
+#[inline(always)]
+pub(super) fn fifth_bits(bits: u32) -> u32 {
+    ((bits & 0xf).wrapping_mul(0x0020_4081) & 0x0101_0101) << 4
+}
+
+/// Subtracts `OFFSET` from each byte, which is below 128: signed bytes.
+#[inline(always)]
+pub(super) fn minus<const OFFSET: u32>(bytes: u32) -> u32 {
+    // Adding 128 − OFFSET carries into no other byte; flipping the top bit takes 128 away again.
+    bytes.wrapping_add((128 - OFFSET) * 0x0101_0101) ^ 0x8080_8080
+}
+
+/// The byte `i` of a word.
+#[inline(always)]
+pub(super) fn byte(word: u32, i: u32) -> u32 {
+    (word >> (8 * i)) & 0xff
+}
+
+/// The f16 in the low half of a word.
+#[inline(always)]
+pub(super) fn low_half(word: u32) -> f32 {
+    f16::from_bits(word as u16).to_f32()
+}
+
+/// The f16 in the high half of a word.
+#[inline(always)]
+pub(super) fn high_half(word: u32) -> f32 {
+    f16::from_bits((word >> 16) as u16).to_f32()
+}
+
+/// Loads an f16.
+///
+/// # Safety
+/// It can be read, and its address is even.
+#[inline(always)]
+pub(super) unsafe fn half(address: *const u8) -> f32 {
+    // SAFETY: the caller's
+    unsafe { f16::from_bits(address.cast::<u16>().read()).to_f32() }
+}
+
+/// The scales and minima, 6 bits each, of eight groups of 32, as q4_K and q5_K have them behind `d` and `dmin`.
+#[derive(Clone, Copy)]
+pub struct SixBits(pub [u32; 4]);
+
+impl SixBits {
+    /// Scale and minimum of group `group`.
+    #[inline(always)]
+    pub(super) fn scale(self, group: u32) -> super::Scale {
+        let SixBits([halves, scales, minima, rest]) = self;
+        let [s, m, r] = [scales, minima, rest].map(|word| byte(word, group % 4));
+        // Groups 0 to 3 have six bits in a row; of 4 to 7 the low four bits are in the last word, the high two above
+        // those of group 0 to 3.
+        let (s, m) = if group < 4 { (s & 63, m & 63) } else { (r & 15 | s >> 6 << 4, r >> 4 | m >> 6 << 4) };
+        super::Scale { scale: low_half(halves) * s as f32, minimum: high_half(halves) * m as f32 }
+    }
+}

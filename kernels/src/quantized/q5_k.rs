@@ -1,0 +1,59 @@
+use super::nibbles::{SixBits, nibbles};
+use super::{Format, Scale};
+use amdgpu_device::bytes::load_aligned;
+
+/// `d, dmin: f16`, 12 bytes with scale and minimum of each 32 elements, 32 bytes with the fifth bit of each element,
+/// 128 bytes of nibbles. Element: `d · scale · quant − dmin · minimum`.
+///
+/// Nibbles lie as in q4_K. Byte `i` of the fifth bits has those of elements i, 32 + i, 64 + i, ... from the lowest bit
+/// on.
+pub struct Q5K;
+
+impl Format for Q5K {
+    const ELEMENTS: u32 = 256;
+    const BYTES: usize = 176;
+    const CHUNKS: u32 = 8;
+    const SHARED: bool = true;
+    const MINIMUM: bool = true;
+    /// Nibbles, and fifth bits.
+    type Bits<const N: usize> = [[u32; N]; 2];
+    type Header = SixBits;
+
+    #[inline(always)]
+    unsafe fn bits<const N: usize>(block: *const u8, chunk: u32, first: u32) -> [[u32; N]; 2] {
+        // SAFETY: the caller's
+        unsafe {
+            [
+                load_aligned::<N, true>(block.add(48 + 4 * (4 * chunk + first) as usize)),
+                load_aligned::<N, true>(block.add(16 + 4 * (4 * (chunk % 2) + first) as usize)),
+            ]
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn header(block: *const u8, _: u32) -> SixBits {
+        // SAFETY: the caller's
+        SixBits(unsafe { load_aligned::<4, true>(block) })
+    }
+
+    #[inline(always)]
+    fn quants<const N: usize>([low, fifth]: &[[u32; N]; 2], i: usize, chunk: u32, segment: u32) -> u32 {
+        let fifth = (fifth[i] >> (chunk / 2 * 2 + segment)) & 0x0101_0101;
+        nibbles(low[i], segment) | fifth << 4
+    }
+
+    #[inline(always)]
+    fn scale(header: SixBits, chunk: u32, segment: u32) -> Scale {
+        header.scale(chunk / 2 * 2 + segment)
+    }
+
+    #[inline(always)]
+    fn place(chunk: u32, segment: u32) -> u32 {
+        chunk / 2 * 4 + 2 * segment + chunk % 2
+    }
+
+    #[inline(always)]
+    fn find(place: u32) -> (u32, u32) {
+        (place / 4 * 2 + place % 2, place % 4 / 2)
+    }
+}

@@ -285,6 +285,10 @@ impl Job<'_> {
         fs::write(&edited, text).map_err(io("cannot write", &edited))?;
         let mut opt = Command::new(&tools.opt);
         opt.args(["-passes=globaldce,default<O3>", &cpu]).arg(&edited).arg("-o").arg(&optimised);
+        if let Target::Nvptx = self.target {
+            // Loops over arrays are to become registers. For AMD GPUs LLVM raises its limit by itself.
+            opt.arg("-unroll-threshold=4000");
+        }
         self.run(&mut opt, &edited)?;
         let mut llc = Command::new(&tools.llc);
         llc.args(["-O3", &cpu]).arg(&optimised);

@@ -19,14 +19,20 @@ const fn words<O>() -> usize {
 
 /// The elements of `WORDS` words from element `first` of a row on. `WORDS` divides 4, `first` is a multiple of
 /// `4 · WORDS`.
+///
+/// # Safety
+/// The row has these elements.
 #[inline(always)]
-unsafe fn elements<F: Format, const WORDS: usize>(row: *const u8, first: usize) -> [[f32; 4]; WORDS] {
+pub(super) unsafe fn elements<F: Format, const WORDS: usize>(
+    row: *const u8,
+    first: usize,
+) -> [[f32; 4]; WORDS] {
     let at = first as u32 % F::ELEMENTS;
     let (chunk, segment) = F::find(at / SEGMENT);
     // SAFETY: the caller's
     let (bits, header) = unsafe {
         let block = row.add(first / F::ELEMENTS as usize * F::BYTES);
-        (F::bits::<WORDS>(block, chunk, at % SEGMENT / 4), F::header(block, chunk))
+        F::of_segment::<WORDS>(block, chunk, segment, at % SEGMENT / 4)
     };
     let Scale { scale, minimum } = F::scale(header, chunk, segment);
     let mut out = [[0.0; 4]; WORDS];

@@ -1,24 +1,25 @@
 //! A quantized matrix by a vector of f32.
 
-use super::format::{Format, SEGMENT};
+use super::dequantize::elements;
+use super::format::Format;
 use super::lanes::Team;
 use super::*;
-use amdgpu_device::bytes::byte_f32;
 use amdgpu_device::grid::{workgroup_id_x, workgroups_x};
 use amdgpu_device::math::fma;
 use amdgpu_device::memory::{is_aligned, load};
 use amdgpu_device::prelude::*;
 
-/// `dst[row] = x[row] · y`: `x` has `nrows` rows of `ncols` elements. A team of 32 lanes to a row.
+/// `dst[row] = x[row] · y`: `x` has `nrows` rows of `ncols` elements. A team of 32 lanes has
+/// [`ROWS`] rows.
 #[amdgpu_kernel(
     name = "dequantize_mul_mat_vec_{F}_cuda",
     F in [q4_0: Q4_0, q4_1: Q4_1, q5_0: Q5_0, q5_1: Q5_1, q8_0: Q8_0],
-    launch(workgroup = 256, items = nrows * 32),
+    launch(workgroup = 256, items_per_lane = ROWS, items = nrows * 32),
 )]
 #[amdgpu_kernel(
     name = "dequantize_mul_mat_vec_{F}",
     F in [q2_k: Q2K, q3_k: Q3K, q4_k: Q4K, q6_k: Q6K],
-    launch(workgroup = 256, items = nrows * 32),
+    launch(workgroup = 256, items_per_lane = ROWS, items = nrows * 32),
 )]
 pub unsafe fn dequantize_mul_mat_vec<F: Format>(
     vx: *const u8,
@@ -35,7 +36,7 @@ pub unsafe fn dequantize_mul_mat_vec<F: Format>(
 #[amdgpu_kernel(
     name = "dequantize_mul_mat_vec_{F}",
     F in [q5_k: Q5K],
-    launch(workgroup = 256, items = nrows * 32),
+    launch(workgroup = 256, items_per_lane = ROWS, items = nrows * 32),
 )]
 pub unsafe fn dequantize_mul_mat_vec_of_rows<F: Format>(
     vx: *const u8,
@@ -48,61 +49,100 @@ pub unsafe fn dequantize_mul_mat_vec_of_rows<F: Format>(
     unsafe { mul_vec::<F>(vx, y, dst, ncols as u32, nrows as u32) }
 }
 
+/// Rows of a team.
+const ROWS: usize = 2;
+/// Elements that a lane takes at a time: so few that neighbouring lanes read the vector together.
+const EACH: usize = 8;
+
 #[inline(always)]
 unsafe fn mul_vec<F: Format>(matrix: *const u8, vector: *const f32, out: *mut f32, columns: u32, rows: u32) {
     let team = Team::mine();
-    let blocks = columns / F::ELEMENTS;
+    let row_bytes = (columns / F::ELEMENTS) as usize * F::BYTES;
     let whole = is_aligned(vector);
-    let mut first_row = workgroup_id_x() * team.count;
+    let at_once = team.count * ROWS as u32;
+    let mut first_row = workgroup_id_x() * at_once;
     while first_row < rows {
-        let row = first_row + team.number;
-        // A team that reaches over the end repeats the last row.
-        let from = if row < rows { row } else { rows - 1 } as usize * blocks as usize * F::BYTES;
-        // SAFETY: the caller's
-        let sum = unsafe { dot::<F>(matrix.add(from), vector, blocks, whole, team) };
-        let sum = team.sum(sum);
-        if team.lane == 0 && row < rows {
-            // SAFETY: the caller's
-            unsafe { out.add(row as usize).write(sum) };
+        let row = first_row + team.number * ROWS as u32;
+        let mut from = [matrix; ROWS];
+        let mut r = 0;
+        while r < ROWS {
+            // A team that reaches over the end repeats the last row.
+            let row = row + r as u32;
+            let row = if row < rows { row } else { rows - 1 };
+            from[r] = matrix.wrapping_add(row as usize * row_bytes);
+            r += 1;
         }
-        first_row += workgroups_x() * team.count;
+        // SAFETY: the caller's
+        let sums = unsafe {
+            if whole {
+                dot::<F, true>(from, vector, columns, team)
+            } else {
+                dot::<F, false>(from, vector, columns, team)
+            }
+        };
+        let mut r = 0;
+        while r < ROWS {
+            let sum = team.sum(sums[r]);
+            let row = row + r as u32;
+            if team.lane == 0 && row < rows {
+                // SAFETY: the caller's
+                unsafe { out.add(row as usize).write(sum) };
+            }
+            r += 1;
+        }
+        first_row += workgroups_x() * at_once;
     }
 }
 
-/// This lane's part of the dot product of a row with the vector.
+/// This lane's part of the dot products of rows with the vector, which begins at a multiple of 16 bytes if `WHOLE`.
 #[inline(always)]
-unsafe fn dot<F: Format>(row: *const u8, vector: *const f32, blocks: u32, whole: bool, team: Team) -> f32 {
-    let mut sum = 0.0f32;
-    let mut at = team.lane;
-    while at < blocks * F::CHUNKS {
-        let (block, chunk) = (at / F::CHUNKS, at % F::CHUNKS);
+unsafe fn dot<F: Format, const WHOLE: bool>(
+    rows: [*const u8; ROWS],
+    vector: *const f32,
+    columns: u32,
+    team: Team,
+) -> [f32; ROWS] {
+    let mut sums = [0.0; ROWS];
+    let units = columns / EACH as u32;
+    let mut unit = team.lane;
+    while unit < units {
+        // Two at a time, so that the loads of one do not wait for those of the other.
+        let next = unit + team.size;
+        let both = next < units;
+        let places = [unit, if both { next } else { unit }].map(|unit| unit as usize * EACH);
         // SAFETY: the caller's
-        let (bits, header) = unsafe {
-            let block = row.add(block as usize * F::BYTES);
-            (F::bits::<4>(block, chunk, 0), F::header(block, chunk))
-        };
-        let mut s = 0;
-        while s < F::SEGMENTS {
-            let Scale { scale, minimum } = F::scale(header, chunk, s);
-            let first = (block * F::ELEMENTS + F::place(chunk, s) * SEGMENT) as usize;
-            let mut word = 0;
-            while word < 4 {
-                let quants = F::quants::<4>(&bits, word, chunk, s);
-                let from = vector.wrapping_add(first + 4 * word);
-                // SAFETY: the caller's
-                let y: [f32; 4] = unsafe { if whole { load(from) } else { from.cast::<[f32; 4]>().read() } };
-                let mut i = 0;
-                while i < 4 {
-                    let x = scale * byte_f32(quants, i as u32);
-                    let x = if const { F::MINIMUM } { x - minimum } else { x };
-                    sum = fma(x, y[i], sum);
-                    i += 1;
-                }
-                word += 1;
-            }
-            s += 1;
+        unsafe {
+            let y = places.map(|at| eight::<WHOLE>(vector.add(at)));
+            let add = |row: *const u8, sum: f32| {
+                let x = places.map(|at| elements::<F, 2>(row, at));
+                let sum = products(x[0], y[0], sum);
+                let more = products(x[1], y[1], sum);
+                if both { more } else { sum }
+            };
+            sums = [add(rows[0], sums[0]), add(rows[1], sums[1])];
         }
-        at += team.size;
+        unit = next + team.size;
+    }
+    sums
+}
+
+/// `sum` plus the products of eight elements.
+#[inline(always)]
+fn products(x: [[f32; 4]; 2], y: [[f32; 4]; 2], sum: f32) -> f32 {
+    let mut sum = sum;
+    let mut i = 0;
+    while i < EACH {
+        sum = fma(x[i / 4][i % 4], y[i / 4][i % 4], sum);
+        i += 1;
     }
     sum
+}
+
+/// Eight elements of the vector.
+#[inline(always)]
+unsafe fn eight<const WHOLE: bool>(from: *const f32) -> [[f32; 4]; 2] {
+    // SAFETY: the caller's
+    unsafe {
+        if const { WHOLE } { [load(from), load(from.add(4))] } else { from.cast::<[[f32; 4]; 2]>().read() }
+    }
 }

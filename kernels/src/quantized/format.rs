@@ -42,6 +42,22 @@ pub trait Format: 'static {
     /// `block` points to a block; `chunk` is below [`CHUNKS`](Self::CHUNKS).
     unsafe fn header(block: *const u8, chunk: u32) -> Self::Header;
 
+    /// [`bits`](Self::bits) and [`header`](Self::header) for segment number `segment` alone.
+    ///
+    /// # Safety
+    /// As for both.
+    #[inline(always)]
+    unsafe fn of_segment<const N: usize>(
+        block: *const u8,
+        chunk: u32,
+        segment: u32,
+        first: u32,
+    ) -> (Self::Bits<N>, Self::Header) {
+        let _ = segment;
+        // SAFETY: the caller's
+        unsafe { (Self::bits(block, chunk, first), Self::header(block, chunk)) }
+    }
+
     /// Four quants as signed bytes: those of word `i` of the loaded ones, in segment number `segment` of the chunk.
     fn quants<const N: usize>(bits: &Self::Bits<N>, i: usize, chunk: u32, segment: u32) -> u32;
 

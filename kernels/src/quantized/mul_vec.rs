@@ -90,27 +90,29 @@ impl<F: Format, const VECTORS: usize> Staged<F, VECTORS> {
     /// Groups that there is room for, of each vector. All places are counted from it, and so are constants.
     const CAPACITY: u32 = capacity::<F>(VECTORS);
 
+    /// The word `i` of workgroup memory.
     #[inline(always)]
-    fn words(self) -> *mut u32 {
-        match const { kib(VECTORS) } {
+    fn word(self, i: u32) -> *mut u32 {
+        let words: *mut u32 = match const { kib(VECTORS) } {
             16 => fixed_memory::<16, u32>(),
             32 => fixed_memory::<32, u32>(),
             _ => fixed_memory::<40, u32>(),
-        }
+        };
+        words.wrapping_add(i as usize)
     }
 
-    /// Where the scale of a group of vector `v` is.
+    /// Which word has the scale of a group of vector `v`.
     #[inline(always)]
-    fn scale_at(self, v: u32, group: u32) -> *mut f32 {
-        self.words().wrapping_add((v * Self::CAPACITY + group) as usize).cast()
+    fn scale_word(v: u32, group: u32) -> u32 {
+        v * Self::CAPACITY + group
     }
 
-    /// Where the words of a segment of vector `v` are.
+    /// Which words have a segment of vector `v`, from this one on.
     #[inline(always)]
-    fn segment_at(self, v: u32, segment: u32) -> *mut u32 {
+    fn segment_words(v: u32, segment: u32) -> u32 {
         let padding = const { padding::<F>(VECTORS) };
         let first = VECTORS as u32 * Self::CAPACITY + v * (Self::CAPACITY / 4 * four_groups::<F>(VECTORS));
-        self.words().wrapping_add((segment * 4 + segment / 8 * padding) as usize).wrapping_add(first as usize)
+        segment * 4 + segment / 8 * padding + first
     }
 
     /// Copies `groups` groups from the group `first` on; all lanes of the workgroup together.
@@ -176,29 +178,26 @@ impl<F: Format, const VECTORS: usize> Staged<F, VECTORS> {
     /// Stores word `word` of a block of vector `v`.
     #[inline(always)]
     unsafe fn put(self, v: u32, group: u32, word: u32, value: u32) {
+        // Segments are whole words of a group. Both cases are computed, so that lanes do not part.
+        let bytes = Self::segment_words(v, group * 2).wrapping_add(word.wrapping_sub(1));
+        let (scale, d) = (Self::scale_word(v, group), f16::from_bits(value as u16).to_f32().to_bits());
+        let head = word == 0;
         // SAFETY: the caller's
-        unsafe {
-            if word == 0 {
-                self.scale_at(v, group).write(f16::from_bits(value as u16).to_f32());
-            } else {
-                // Segments are whole words of a group.
-                self.segment_at(v, group * 2).add((word - 1) as usize).write(value);
-            }
-        }
+        unsafe { self.word(if head { scale } else { bytes }).write(if head { d } else { value }) };
     }
 
     /// The four words of segment `segment` of vector `v`.
     #[inline(always)]
     unsafe fn segment(self, v: u32, segment: u32) -> [u32; 4] {
         // SAFETY: the caller's
-        unsafe { load(self.segment_at(v, segment).cast_const()) }
+        unsafe { load(self.word(Self::segment_words(v, segment)).cast_const()) }
     }
 
     /// The scale of segment `segment` of vector `v`.
     #[inline(always)]
     unsafe fn scale(self, v: u32, segment: u32) -> f32 {
         // SAFETY: the caller's
-        unsafe { self.scale_at(v, segment / (GROUP / SEGMENT)).read() }
+        unsafe { self.word(Self::scale_word(v, segment / (GROUP / SEGMENT))).cast::<f32>().read() }
     }
 }
 

@@ -61,8 +61,9 @@ impl SixBits {
         let SixBits([halves, scales, minima, rest]) = self;
         let [s, m, r] = [scales, minima, rest].map(|word| byte(word, group % 4));
         // Groups 0 to 3 have six bits in a row; of 4 to 7 the low four bits are in the last word, the high two above
-        // those of group 0 to 3.
-        let (s, m) = if group < 4 { (s & 63, m & 63) } else { (r & 15 | s >> 6 << 4, r >> 4 | m >> 6 << 4) };
+        // those of group 0 to 3. Both are computed, so that lanes do not part.
+        let (low, high) = ((s & 63, m & 63), (r & 15 | s >> 6 << 4, r >> 4 | m >> 6 << 4));
+        let (s, m) = (if group < 4 { low.0 } else { high.0 }, if group < 4 { low.1 } else { high.1 });
         super::Scale { scale: low_half(halves) * s as f32, minimum: high_half(halves) * m as f32 }
     }
 }

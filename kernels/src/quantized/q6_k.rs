@@ -45,6 +45,25 @@ impl Format for Q6K {
     }
 
     #[inline(always)]
+    unsafe fn of_segment<const N: usize>(
+        block: *const u8,
+        chunk: u32,
+        segment: u32,
+        first: u32,
+    ) -> ([[u32; N]; 3], ([u32; 2], f32)) {
+        let at = 4 * (4 * (chunk % 2) + first) as usize;
+        let part = (chunk / 2) as usize;
+        // SAFETY: the caller's
+        unsafe {
+            let nibbles = load_words(block.add(64 * part + 32 * (segment % 2) as usize + at));
+            let upper = load_words(block.add(128 + 32 * part + at));
+            // Wherever `scale` looks for it.
+            let scale = u32::from(block.add(192 + Self::place(chunk, segment) as usize).read()) * 0x0001_0001;
+            ([nibbles, nibbles, upper], ([scale; 2], half(block.add(208))))
+        }
+    }
+
+    #[inline(always)]
     fn quants<const N: usize>([a, b, upper]: &[[u32; N]; 3], i: usize, _: u32, segment: u32) -> u32 {
         let low = nibbles(if segment.is_multiple_of(2) { a[i] } else { b[i] }, segment / 2);
         let high = (upper[i] >> (2 * segment)) & 0x0303_0303;

@@ -73,6 +73,15 @@ impl Function {
         unsafe { rocm_rs::hip::Function::from_raw(self.as_raw().cast()) }
     }
 
+    /// The kernel's own geometry where it states one, else `config`: for callers that launch by name, as Candle
+    /// does, with a geometry that suits other hardware.
+    pub fn own_geometry_or(&self, config: LaunchConfig) -> LaunchConfig {
+        match self.kernel().map(|kernel| &kernel.geometry) {
+            Some(own) if own.items.is_some() || own.grid.is_some() => LaunchConfig::Auto,
+            _ => config,
+        }
+    }
+
     /// Launches with arguments by address, as `hipModuleLaunchKernel` takes them: each points to a value, of which
     /// as many bytes are read as the kernel's parameter has. Surplus arguments are ignored.
     ///

@@ -1,0 +1,153 @@
+//! Mixtures of experts: each row of the input times the matrix of the expert that it was given to.
+
+use crate::run::{self, Activation, arg};
+use candle_amdgpu::gemm::{GemmConfig, GemmType, Transpose, gemm_raw};
+use candle_amdgpu::{BINARY, DeviceBuffer, DeviceView, Element, INDEXING, QUANTIZED, Result, Stream};
+use std::ffi::c_void;
+
+/// Which row goes to which expert, and sizes.
+pub(crate) struct Experts {
+    /// Rows of the output, in the order of their experts.
+    pub sorted_token_ids: *const i32,
+    /// The expert of each of those.
+    pub expert_ids: *const i32,
+    /// Factors of the output's rows, or null.
+    pub topk_weights: *const f32,
+    pub num_experts: i32,
+    /// Experts of each row of the input.
+    pub topk: i32,
+    /// Rows of the output.
+    pub size_m: i32,
+    pub size_n: i32,
+    pub size_k: i32,
+}
+
+impl Experts {
+    /// Rows, columns and depth, if there is anything to do.
+    fn sizes(&self) -> Option<[usize; 3]> {
+        let size = |n: i32| usize::try_from(n).ok().filter(|&n| n > 0);
+        Some([size(self.size_m)?, size(self.size_n)?, size(self.size_k)?])
+    }
+
+    /// How many rows of the output come from one of the input.
+    fn rows_per_input(&self) -> usize {
+        if self.topk_weights.is_null() { self.topk.max(1) as usize } else { 1 }
+    }
+}
+
+/// Quantized matrices.
+pub(crate) struct Weights {
+    pub address: *const c_void,
+    /// 0 is q8_0, 1 q4_K, 2 q2_K, 3 q3_K, 4 q5_K, 5 q6_K.
+    pub dtype: i32,
+}
+
+/// With f16 (0) or bf16 (1) weights. Which expert a row goes to is read back, so that this waits for the stream; then
+/// each row is one product.
+///
+/// # Safety
+/// The addresses are device memory as large as the sizes say.
+pub(crate) unsafe fn dense(
+    stream: &Stream,
+    experts: &Experts,
+    dtype: i32,
+    input: *const c_void,
+    weights: *const c_void,
+    output: *mut c_void,
+) -> Result<()> {
+    let Some([m, n, k]) = experts.sizes() else { return Ok(()) };
+    let dtype = if dtype == 0 { GemmType::F16 } else { GemmType::Bf16 };
+    // SAFETY: as promised by the caller.
+    let (tokens, ids, factors) = unsafe {
+        let factors =
+            (!experts.topk_weights.is_null()).then(|| read(stream, experts.topk_weights, m)).transpose()?;
+        (read(stream, experts.sorted_token_ids, m)?, read(stream, experts.expert_ids, m)?, factors)
+    };
+    let at = |base: *const c_void, element: usize| base.wrapping_byte_add(element * 2);
+    for (&token, &expert) in tokens.iter().zip(&ids) {
+        let (Ok(token), Ok(expert)) = (usize::try_from(token), usize::try_from(expert)) else { continue };
+        if token >= m || expert >= experts.num_experts as usize {
+            continue;
+        }
+        let row = token / experts.rows_per_input();
+        let alpha = factors.as_ref().map_or(1.0, |factors| factors[token].into());
+        let config = GemmConfig { transa: Transpose::Yes, lda: k, alpha, ..GemmConfig::new(n, 1, k) };
+        let (a, b) = (at(weights, expert * n * k), at(input, row * k));
+        // SAFETY: as promised by the caller; row and expert are inside.
+        unsafe { gemm_raw(stream, dtype, &config, a, b, at(output, token * n).cast_mut())? };
+    }
+    Ok(())
+}
+
+/// With quantized weights; the output is f32.
+///
+/// # Safety
+/// The addresses are device memory as large as the sizes say.
+pub(crate) unsafe fn quantized(
+    stream: &Stream,
+    experts: &Experts,
+    activation: Activation,
+    input: *const c_void,
+    weights: Weights,
+    output: *mut c_void,
+) -> Result<()> {
+    let Some([m, n, k]) = experts.sizes() else { return Ok(()) };
+    let each = experts.rows_per_input();
+    let (rows, k_padded) = (m / each, k.next_multiple_of(512));
+    let mut y = DeviceBuffer::<u8>::alloc(stream, rows * (k_padded / 32) * 36)?;
+    // SAFETY: as promised by the caller; `y` is as large as that.
+    unsafe {
+        let y = y.as_mut_ptr().cast();
+        run::quantize(stream, activation, input, y, k as i64, k_padded as i64, rows as i64)?;
+    }
+    // The kernel wants the experts in the order of the output's rows.
+    let mut ids = DeviceBuffer::<u32>::zeros(stream, m)?;
+    let (to, one) = (ids.as_mut_ptr(), 1_usize);
+    let args = [
+        arg(&experts.sorted_token_ids),
+        arg(&experts.expert_ids),
+        arg(&to),
+        arg(&one),
+        arg(&m),
+        arg(&m),
+        arg(&one),
+    ];
+    // SAFETY: both have `m` numbers of 32 bits.
+    unsafe { run::launch(stream, &INDEXING, "s_u32_u32", [1, 1, 1], [1024, 1, 1], &args)? };
+
+    let name = match weights.dtype {
+        0 => "indexed_moe_forward_q8_0_q8_1",
+        1 => "indexed_moe_forward_q4k_q8_1",
+        2 => "indexed_moe_forward_q2k_q8_1",
+        3 => "indexed_moe_forward_q3k_q8_1",
+        4 => "indexed_moe_forward_q5k_q8_1",
+        _ => "indexed_moe_forward_q6k_q8_1",
+    };
+    let (y, ids) = (y.as_ptr(), ids.as_ptr());
+    let sizes = [n, k, rows, each, k_padded, 1].map(|size| size as i32);
+    let [a, b, c, d, e, f] = sizes.each_ref().map(arg);
+    let args = [arg(&weights.address), arg(&y), arg(&ids), arg(&output), a, b, c, d, e, f];
+    let grid = [n, rows, each].map(|size| size as u32);
+    // SAFETY: as promised by the caller.
+    unsafe { run::launch(stream, &QUANTIZED, name, grid, [32, 4, 1], &args)? };
+    if experts.topk_weights.is_null() {
+        return Ok(());
+    }
+    // Each row times its factor: the factors' layout has a stride of 0 along the row.
+    let mut layout = DeviceBuffer::<usize>::alloc(stream, 6)?;
+    layout.upload(&[m, n, n, 1, 1, 0])?;
+    let (len, dims, layout) = (m * n, 2_usize, layout.as_ptr());
+    let args = [arg(&len), arg(&dims), arg(&layout), arg(&output), arg(&experts.topk_weights), arg(&output)];
+    let grid = u32::try_from(len.div_ceil(1024)).unwrap_or(u32::MAX);
+    // SAFETY: as promised by the caller; a kernel reads an element before it writes it.
+    unsafe { run::launch(stream, &BINARY, "bmul_f32", [grid, 1, 1], [1024, 1, 1], &args) }
+}
+
+/// Numbers in device memory, once the stream is done.
+///
+/// # Safety
+/// There are as many.
+unsafe fn read<T: Element>(stream: &Stream, at: *const T, len: usize) -> Result<Vec<T>> {
+    // SAFETY: as promised by the caller.
+    unsafe { DeviceView::from_raw_parts(at, len, stream) }.to_vec()
+}

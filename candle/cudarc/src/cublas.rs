@@ -1,0 +1,169 @@
+//! Matrix products, by the names that cuBLAS gives them: column-major operands, `C = α·op(A)·op(B) + β·C`.
+
+use crate::driver::{CudaStream, DevicePtr, DevicePtrMut};
+use result::CublasError;
+use std::ffi::c_int;
+use std::sync::Arc;
+
+pub mod result;
+pub mod sys;
+
+/// A queue that matrix products are given to.
+#[derive(Debug)]
+pub struct CudaBlas {
+    /// The address of the queue, which `stream` keeps alive.
+    handle: sys::cublasHandle_t,
+    stream: Arc<CudaStream>,
+}
+
+// SAFETY: the handle is the address of the queue beside it, which may be used from any thread.
+unsafe impl Send for CudaBlas {}
+// SAFETY: as above.
+unsafe impl Sync for CudaBlas {}
+
+impl CudaBlas {
+    /// For products on `stream`.
+    ///
+    /// # Errors
+    /// None; the signature is cudarc's.
+    pub fn new(stream: Arc<CudaStream>) -> Result<CudaBlas, CublasError> {
+        Ok(CudaBlas { handle: Arc::as_ptr(&stream).cast_mut().cast(), stream })
+    }
+
+    /// What [`result`]'s functions take.
+    pub fn handle(&self) -> &sys::cublasHandle_t {
+        &self.handle
+    }
+}
+
+/// One product: `op(A)` is m × k, `op(B)` k × n, `C` m × n, all column-major.
+#[derive(Clone, Copy, Debug)]
+pub struct GemmConfig<T> {
+    /// Whether `A` is transposed.
+    pub transa: sys::cublasOperation_t,
+    /// Whether `B` is transposed.
+    pub transb: sys::cublasOperation_t,
+    /// Rows of `op(A)` and `C`.
+    pub m: c_int,
+    /// Columns of `op(B)` and `C`.
+    pub n: c_int,
+    /// Columns of `op(A)`, rows of `op(B)`.
+    pub k: c_int,
+    /// Factor of the product.
+    pub alpha: T,
+    /// Elements from one column of `A` to the next.
+    pub lda: c_int,
+    /// Elements from one column of `B` to the next.
+    pub ldb: c_int,
+    /// Factor of what `C` holds; at 0 it is not read.
+    pub beta: T,
+    /// Elements from one column of `C` to the next.
+    pub ldc: c_int,
+}
+
+/// Several products, whose operands lie at equal distances.
+#[derive(Clone, Copy, Debug)]
+pub struct StridedBatchedConfig<T> {
+    /// Each of them.
+    pub gemm: GemmConfig<T>,
+    /// How many.
+    pub batch_size: c_int,
+    /// Elements from one `A` to the next.
+    pub stride_a: i64,
+    /// Elements from one `B` to the next.
+    pub stride_b: i64,
+    /// Elements from one `C` to the next.
+    pub stride_c: i64,
+}
+
+/// Matrix products of elements of type `T`.
+pub trait Gemm<T> {
+    /// Several products.
+    ///
+    /// # Safety
+    /// The operands are as large as the configuration says.
+    ///
+    /// # Errors
+    /// If the sizes cannot be, or what the runtime reports.
+    unsafe fn gemm_strided_batched<A: DevicePtr<T>, B: DevicePtr<T>, C: DevicePtrMut<T>>(
+        &self,
+        config: StridedBatchedConfig<T>,
+        a: &A,
+        b: &B,
+        c: &mut C,
+    ) -> Result<(), CublasError>;
+
+    /// One product.
+    ///
+    /// # Safety
+    /// The operands are as large as the configuration says.
+    ///
+    /// # Errors
+    /// If the sizes cannot be, or what the runtime reports.
+    unsafe fn gemm<A: DevicePtr<T>, B: DevicePtr<T>, C: DevicePtrMut<T>>(
+        &self,
+        config: GemmConfig<T>,
+        a: &A,
+        b: &B,
+        c: &mut C,
+    ) -> Result<(), CublasError> {
+        let one = StridedBatchedConfig { gemm: config, batch_size: 1, stride_a: 0, stride_b: 0, stride_c: 0 };
+        // SAFETY: as promised by the caller.
+        unsafe { self.gemm_strided_batched(one, a, b, c) }
+    }
+}
+
+macro_rules! gemm {
+    ($($t:ty: $data:ident, $scalar:ty, $compute:ident;)*) => {$(
+        impl Gemm<$t> for CudaBlas {
+            unsafe fn gemm_strided_batched<A: DevicePtr<$t>, B: DevicePtr<$t>, C: DevicePtrMut<$t>>(
+                &self,
+                config: StridedBatchedConfig<$t>,
+                a: &A,
+                b: &B,
+                c: &mut C,
+            ) -> Result<(), CublasError> {
+                let StridedBatchedConfig { gemm, batch_size, stride_a, stride_b, stride_c } = config;
+                let (alpha, beta) = (<$scalar>::from(gemm.alpha), <$scalar>::from(gemm.beta));
+                let (a, _a) = a.device_ptr(&self.stream);
+                let (b, _b) = b.device_ptr(&self.stream);
+                let (c, _c) = c.device_ptr_mut(&self.stream);
+                // SAFETY: as promised by the caller; the factors are of the type that goes with the computation.
+                unsafe {
+                    result::gemm_strided_batched_ex(
+                        self.handle,
+                        gemm.transa,
+                        gemm.transb,
+                        gemm.m,
+                        gemm.n,
+                        gemm.k,
+                        (&raw const alpha).cast(),
+                        a as *const _,
+                        sys::cudaDataType_t::$data,
+                        gemm.lda,
+                        stride_a,
+                        b as *const _,
+                        sys::cudaDataType_t::$data,
+                        gemm.ldb,
+                        stride_b,
+                        (&raw const beta).cast(),
+                        c as *mut _,
+                        sys::cudaDataType_t::$data,
+                        gemm.ldc,
+                        stride_c,
+                        batch_size,
+                        sys::cublasComputeType_t::$compute,
+                        sys::cublasGemmAlgo_t::CUBLAS_GEMM_DEFAULT,
+                    )
+                }
+            }
+        }
+    )*};
+}
+
+gemm! {
+    f32: CUDA_R_32F, f32, CUBLAS_COMPUTE_32F;
+    f64: CUDA_R_64F, f64, CUBLAS_COMPUTE_64F;
+    half::f16: CUDA_R_16F, f32, CUBLAS_COMPUTE_32F;
+    half::bf16: CUDA_R_16BF, f32, CUBLAS_COMPUTE_32F;
+}

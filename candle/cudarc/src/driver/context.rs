@@ -1,0 +1,119 @@
+//! Devices.
+
+use super::sys::CUdevice;
+use super::{CudaModule, CudaStream, DriverError};
+use crate::nvrtc::Ptx;
+use candle_amdgpu::{Device, Stream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A device, real or emulated.
+#[derive(Debug)]
+pub struct CudaContext {
+    device: Device,
+    /// The queue of [`CudaContext::per_thread_stream`].
+    stream: Stream,
+    ordered: AtomicBool,
+}
+
+impl CudaContext {
+    /// The device with this number.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn new(ordinal: usize) -> Result<Arc<CudaContext>, DriverError> {
+        let device = Device::new(ordinal).map_err(DriverError::without_device)?;
+        let stream = device.stream().map_err(|error| DriverError::new(&device, error))?;
+        Ok(Arc::new(CudaContext { device, stream, ordered: AtomicBool::new(true) }))
+    }
+
+    /// How many devices there are.
+    ///
+    /// # Errors
+    /// If the runtime cannot be used.
+    pub fn device_count() -> Result<i32, DriverError> {
+        let count = Device::count().map_err(DriverError::without_device)?;
+        Ok(i32::try_from(count).unwrap_or(i32::MAX))
+    }
+
+    /// Its number.
+    pub fn ordinal(&self) -> usize {
+        self.device.ordinal()
+    }
+
+    /// Its number, as CUDA's functions take it.
+    pub fn cu_device(&self) -> CUdevice {
+        CUdevice::try_from(self.ordinal()).unwrap_or(CUdevice::MAX)
+    }
+
+    /// Its name.
+    ///
+    /// # Errors
+    /// None; the signature is cudarc's.
+    pub fn name(&self) -> Result<String, DriverError> {
+        Ok(self.device.name().to_owned())
+    }
+
+    /// The device of `candle-amdgpu`.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// The context's own queue, which all threads share: CUDA has one for each thread here, and Candle takes that of
+    /// the thread that made the device.
+    pub fn per_thread_stream(self: &Arc<Self>) -> Arc<CudaStream> {
+        CudaStream::new(self.clone(), self.stream.clone())
+    }
+
+    /// The same queue.
+    pub fn default_stream(self: &Arc<Self>) -> Arc<CudaStream> {
+        self.per_thread_stream()
+    }
+
+    /// A new queue.
+    ///
+    /// # Errors
+    /// What the runtime reports.
+    pub fn new_stream(self: &Arc<Self>) -> Result<Arc<CudaStream>, DriverError> {
+        let stream = self.device.stream().map_err(|error| self.error(error))?;
+        Ok(CudaStream::new(self.clone(), stream))
+    }
+
+    /// Loads a module; those of `candle-kernels` are loaded once for each device.
+    ///
+    /// # Errors
+    /// If it is not one of those, or is not compiled for this device.
+    pub fn load_module(self: &Arc<Self>, ptx: Ptx) -> Result<Arc<CudaModule>, DriverError> {
+        CudaModule::load(self, ptx)
+    }
+
+    /// Waits for all work on the device.
+    ///
+    /// # Errors
+    /// What the runtime reports, including faults of kernels that have run since the last synchronisation.
+    pub fn synchronize(&self) -> Result<(), DriverError> {
+        self.device.synchronize().map_err(|error| self.error(error))
+    }
+
+    /// Whether queues wait for each other where one uses the other's memory.
+    pub fn is_event_tracking(&self) -> bool {
+        self.ordered.load(Ordering::Relaxed)
+    }
+
+    /// Lets queues use each other's memory without waiting for each other.
+    ///
+    /// # Safety
+    /// From now on it is the caller who orders them.
+    pub unsafe fn disable_event_tracking(&self) {
+        self.ordered.store(false, Ordering::Relaxed);
+    }
+
+    /// Undoes [`CudaContext::disable_event_tracking`].
+    pub fn enable_event_tracking(&self) {
+        self.ordered.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn error(&self, error: candle_amdgpu::Error) -> DriverError {
+        DriverError::new(&self.device, error)
+    }
+}

@@ -1,0 +1,49 @@
+//! What went wrong, and on which device.
+
+use candle_amdgpu::{Device, Error};
+use std::fmt;
+
+/// An error of the device's runtime or of a kernel.
+#[derive(Clone, PartialEq, Eq)]
+pub struct DriverError {
+    /// The device's target, `gfx1100` for example, where one was found.
+    target: Option<String>,
+    error: Error,
+}
+
+impl DriverError {
+    pub(crate) fn new(device: &Device, error: Error) -> DriverError {
+        DriverError { target: Some(device.arch().to_owned()), error }
+    }
+
+    pub(crate) fn without_device(error: Error) -> DriverError {
+        DriverError { target: None, error }
+    }
+
+    /// The error of `candle-amdgpu`.
+    pub fn reason(&self) -> &Error {
+        &self.error
+    }
+}
+
+impl fmt::Display for DriverError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.target {
+            Some(target) => write!(f, "AMD {target}: {}", self.error),
+            None => write!(f, "AMD: {}", self.error),
+        }
+    }
+}
+
+// Candle shows its own errors by their `Debug` text when a program ends with one.
+impl fmt::Debug for DriverError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "DriverError({self})")
+    }
+}
+
+impl std::error::Error for DriverError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.error.source()
+    }
+}

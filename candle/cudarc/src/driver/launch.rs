@@ -1,0 +1,149 @@
+//! Launches.
+
+use super::{CudaEvent, CudaFunction, CudaSlice, CudaStream, CudaView, CudaViewMut, DeviceRepr, DriverError};
+use std::ffi::c_void;
+use std::ptr;
+
+/// Most arguments of a launch that needs no allocation.
+const FEW: usize = 32;
+
+/// Grid and workgroup of a launch, as the caller wants them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LaunchConfig {
+    /// Workgroups in x, y and z.
+    pub grid_dim: (u32, u32, u32),
+    /// Lanes of a workgroup in x, y and z.
+    pub block_dim: (u32, u32, u32),
+    /// Bytes of workgroup memory (LDS).
+    pub shared_mem_bytes: u32,
+}
+
+impl LaunchConfig {
+    /// One lane for each of `n` elements, in workgroups of 1,024.
+    pub fn for_num_elems(n: u32) -> LaunchConfig {
+        LaunchConfig { grid_dim: (n.div_ceil(1024), 1, 1), block_dim: (1024, 1, 1), shared_mem_bytes: 0 }
+    }
+
+    /// For this kernel: the geometry that it states for itself, where it does.
+    fn resolve(self, function: &candle_amdgpu::Function) -> candle_amdgpu::LaunchConfig {
+        let [grid, block] = [self.grid_dim, self.block_dim].map(|(x, y, z)| [x, y, z]);
+        let config = candle_amdgpu::LaunchConfig::explicit(grid, block, self.shared_mem_bytes);
+        function.own_geometry_or(config)
+    }
+}
+
+/// The arguments of a launch, given one by one.
+pub struct LaunchArgs<'a> {
+    stream: &'a CudaStream,
+    function: &'a CudaFunction,
+    /// Where each argument's value is.
+    few: [*const c_void; FEW],
+    count: usize,
+    /// All of them, once they are more than `few` holds.
+    many: Vec<*const c_void>,
+    /// Other queues whose memory is used.
+    owners: Vec<&'a CudaStream>,
+}
+
+impl<'a> LaunchArgs<'a> {
+    pub(super) fn new(stream: &'a CudaStream, function: &'a CudaFunction) -> LaunchArgs<'a> {
+        let (few, many, owners) = ([ptr::null(); FEW], Vec::new(), Vec::new());
+        LaunchArgs { stream, function, few, count: 0, many, owners }
+    }
+
+    /// Launches, and returns before the kernel has run.
+    ///
+    /// # Safety
+    /// The arguments are what the kernel expects, and memory is as large as it needs.
+    ///
+    /// # Errors
+    /// If there are too few arguments or device and kernel cannot do the geometry.
+    pub unsafe fn launch(
+        &mut self,
+        config: LaunchConfig,
+    ) -> Result<Option<(CudaEvent, CudaEvent)>, DriverError> {
+        let function = &self.function.function;
+        let config = config.resolve(function);
+        if let candle_amdgpu::LaunchConfig::Explicit { grid, .. } = config
+            && grid.contains(&0)
+        {
+            return Ok(None);
+        }
+        let args = if self.many.is_empty() { &self.few[..self.count] } else { &self.many[..] };
+        for owner in &self.owners {
+            self.stream.order(owner);
+        }
+        // SAFETY: as promised by the caller; the values are borrowed as long as `self` lives.
+        let launched = unsafe { function.launch(self.stream.stream(), config, args) };
+        for owner in &self.owners {
+            owner.order(self.stream);
+        }
+        self.stream.checked(launched)?;
+        Ok(None)
+    }
+
+    fn push(&mut self, value: *const c_void) -> &mut Self {
+        if self.count < FEW {
+            self.few[self.count] = value;
+        } else {
+            if self.many.is_empty() {
+                self.many.extend(self.few);
+            }
+            self.many.push(value);
+        }
+        self.count += 1;
+        self
+    }
+
+    fn memory(&mut self, address: &u64, owner: &'a CudaStream) -> &mut Self {
+        if owner != self.stream && self.stream.context().is_event_tracking() && !self.owners.contains(&owner)
+        {
+            self.owners.push(owner);
+        }
+        self.push(ptr::from_ref(address).cast())
+    }
+}
+
+/// What can be an argument of a launch.
+///
+/// # Safety
+/// The argument that is pushed is one that a kernel can take.
+pub unsafe trait PushKernelArg<A> {
+    /// The next argument.
+    fn arg(&mut self, arg: A) -> &mut Self;
+}
+
+// SAFETY: the value lives as long as the arguments, and the device's type has its layout.
+unsafe impl<'a, 'b: 'a, T: DeviceRepr> PushKernelArg<&'b T> for LaunchArgs<'a> {
+    fn arg(&mut self, arg: &'b T) -> &mut Self {
+        self.push(ptr::from_ref(arg).cast())
+    }
+}
+
+// SAFETY: an address, which lives as long as the arguments.
+unsafe impl<'a, 'b: 'a, T> PushKernelArg<&'b CudaSlice<T>> for LaunchArgs<'a> {
+    fn arg(&mut self, arg: &'b CudaSlice<T>) -> &mut Self {
+        self.memory(&arg.address, &arg.stream)
+    }
+}
+
+// SAFETY: as above.
+unsafe impl<'a, 'b: 'a, T> PushKernelArg<&'b mut CudaSlice<T>> for LaunchArgs<'a> {
+    fn arg(&mut self, arg: &'b mut CudaSlice<T>) -> &mut Self {
+        self.memory(&arg.address, &arg.stream)
+    }
+}
+
+// SAFETY: as above.
+unsafe impl<'a, 'b: 'a, 'c: 'b, T> PushKernelArg<&'b CudaView<'c, T>> for LaunchArgs<'a> {
+    fn arg(&mut self, arg: &'b CudaView<'c, T>) -> &mut Self {
+        self.memory(&arg.address, arg.stream)
+    }
+}
+
+// SAFETY: as above.
+unsafe impl<'a, 'b: 'a, 'c: 'b, T> PushKernelArg<&'b mut CudaViewMut<'c, T>> for LaunchArgs<'a> {
+    fn arg(&mut self, arg: &'b mut CudaViewMut<'c, T>) -> &mut Self {
+        self.memory(&arg.address, arg.stream)
+    }
+}

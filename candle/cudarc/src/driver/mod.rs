@@ -1,0 +1,26 @@
+//! Devices, queues, memory and launches.
+
+mod context;
+mod error;
+mod event;
+mod launch;
+mod module;
+pub mod result;
+mod slice;
+mod stream;
+pub mod sys;
+mod traits;
+
+pub use context::CudaContext;
+pub use error::DriverError;
+pub use event::CudaEvent;
+pub use launch::{LaunchArgs, LaunchConfig, PushKernelArg};
+pub use module::{CudaFunction, CudaModule};
+pub use slice::{CudaSlice, CudaView, CudaViewMut};
+pub use stream::{CudaStream, SyncOnDrop};
+pub use traits::{DevicePtr, DevicePtrMut, DeviceRepr, DeviceSlice, HostSlice, ValidAsZeroBits};
+
+/// The same items under the name that cudarc gives its safe layer.
+pub mod safe {
+    pub use super::*;
+}

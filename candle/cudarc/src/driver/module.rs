@@ -1,0 +1,82 @@
+//! Modules and their kernels.
+
+use super::{CudaContext, DriverError};
+use crate::nvrtc::{Ptx, Source};
+use candle_amdgpu::{ALL_IDS, Error, Function, Loaded};
+use std::fs;
+use std::sync::Arc;
+
+/// What the text of a module of `candle-kernels` begins with; the family's name follows.
+const KEY: &str = "candle-amdgpu:";
+
+/// A set of kernels, loaded on a device.
+#[derive(Debug)]
+pub struct CudaModule {
+    context: Arc<CudaContext>,
+    loaded: Arc<Loaded>,
+}
+
+impl CudaModule {
+    pub(super) fn load(context: &Arc<CudaContext>, ptx: Ptx) -> Result<Arc<CudaModule>, DriverError> {
+        let device = context.device();
+        let loaded = match &ptx.0 {
+            Source::Text(text) => match family(text) {
+                Some(module) => device.load(module),
+                None => Err(bad(
+                    first_line(text),
+                    format!(
+                        "PTX is a program for NVIDIA's GPUs; compile the kernel for {}, with amdgpu-build or hipcc, and \
+                         pass its code object with Ptx::from_file",
+                        device.arch()
+                    ),
+                )),
+            },
+            Source::File(path) => {
+                let name = path.display().to_string();
+                let bytes = fs::read(path).map_err(|error| bad(&name, error.to_string()));
+                bytes.and_then(|bytes| device.load_code_object(&name, &bytes))
+            }
+            Source::Bytes(bytes) => device.load_code_object("code object", bytes),
+        };
+        let loaded = loaded.map_err(|error| context.error(error))?;
+        Ok(Arc::new(CudaModule { context: context.clone(), loaded }))
+    }
+
+    /// The kernel of that name.
+    ///
+    /// # Errors
+    /// If there is none; the text names the nearest.
+    pub fn load_function(self: &Arc<Self>, name: &str) -> Result<CudaFunction, DriverError> {
+        match self.loaded.function(name) {
+            Ok(function) => Ok(CudaFunction { function }),
+            Err(error) => Err(self.context.error(error)),
+        }
+    }
+}
+
+/// A kernel on a device. Copies are cheap.
+#[derive(Clone, Debug)]
+pub struct CudaFunction {
+    pub(super) function: Function,
+}
+
+impl CudaFunction {
+    /// The kernel of `candle-amdgpu`.
+    pub fn function(&self) -> &Function {
+        &self.function
+    }
+}
+
+fn family(text: &str) -> Option<&'static candle_amdgpu::Module> {
+    let name = text.strip_prefix(KEY)?;
+    ALL_IDS.into_iter().find(|id| id.name() == name).map(|id| id.module())
+}
+
+fn first_line(text: &str) -> &str {
+    let line = text.lines().next().unwrap_or_default();
+    line.char_indices().nth(60).map_or(line, |(end, _)| &line[..end])
+}
+
+fn bad(module: &str, reason: String) -> Error {
+    Error::BadCodeObject { module: module.to_owned(), reason }
+}

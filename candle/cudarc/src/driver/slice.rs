@@ -1,0 +1,261 @@
+//! Memory of a device.
+
+use super::{CudaContext, CudaStream, DeviceRepr, DriverError};
+use candle_amdgpu::{DeviceBuffer, Error};
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::{Bound, RangeBounds};
+use std::sync::Arc;
+
+/// Elements in the memory of a device, freed when it is dropped.
+pub struct CudaSlice<T> {
+    /// Of the first element. A launch passes it on by the address of this field.
+    pub(super) address: u64,
+    pub(super) len: usize,
+    pub(super) stream: Arc<CudaStream>,
+    /// Owns the memory, by its bytes.
+    _buffer: DeviceBuffer<u8>,
+    element: PhantomData<T>,
+}
+
+impl<T> CudaSlice<T> {
+    /// `len` elements of any bytes.
+    pub(super) fn new(stream: &Arc<CudaStream>, len: usize) -> Result<CudaSlice<T>, DriverError> {
+        let size = size_of::<T>();
+        let bytes = len.checked_mul(size).ok_or(Error::TooManyBytes { elements: len, size });
+        let buffer = bytes.and_then(|bytes| DeviceBuffer::alloc(stream.stream(), bytes));
+        let buffer = stream.checked(buffer)?;
+        let address = buffer.as_ptr() as u64;
+        Ok(CudaSlice { address, len, stream: stream.clone(), _buffer: buffer, element: PhantomData })
+    }
+
+    /// The number of elements.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is no element.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Its size in bytes.
+    pub fn num_bytes(&self) -> usize {
+        self.len * size_of::<T>()
+    }
+
+    /// The queue that owns it.
+    pub fn stream(&self) -> &Arc<CudaStream> {
+        &self.stream
+    }
+
+    /// The device that it is on.
+    pub fn context(&self) -> &Arc<CudaContext> {
+        self.stream.context()
+    }
+
+    /// The number of the device that it is on.
+    pub fn ordinal(&self) -> usize {
+        self.context().ordinal()
+    }
+
+    /// All elements, to be read.
+    pub fn as_view(&self) -> CudaView<'_, T> {
+        CudaView { address: self.address, len: self.len, stream: &self.stream, element: PhantomData }
+    }
+
+    /// All elements, to be written.
+    pub fn as_view_mut(&mut self) -> CudaViewMut<'_, T> {
+        CudaViewMut { address: self.address, len: self.len, stream: &self.stream, element: PhantomData }
+    }
+
+    /// The elements of a range, to be read.
+    ///
+    /// # Panics
+    /// If the range is not inside, as a slice of Rust does.
+    pub fn slice(&self, range: impl RangeBounds<usize>) -> CudaView<'_, T> {
+        self.as_view().slice(range)
+    }
+
+    /// The elements of a range, to be read, if it is inside.
+    pub fn try_slice(&self, range: impl RangeBounds<usize>) -> Option<CudaView<'_, T>> {
+        self.as_view().try_slice(range)
+    }
+
+    /// The elements of a range, to be written.
+    ///
+    /// # Panics
+    /// If the range is not inside, as a slice of Rust does.
+    pub fn slice_mut(&mut self, range: impl RangeBounds<usize>) -> CudaViewMut<'_, T> {
+        self.as_view_mut().slice(range)
+    }
+
+    /// The elements of a range, to be written, if it is inside.
+    pub fn try_slice_mut(&mut self, range: impl RangeBounds<usize>) -> Option<CudaViewMut<'_, T>> {
+        self.as_view_mut().try_slice(range)
+    }
+
+    /// Another with the same elements.
+    ///
+    /// # Errors
+    /// If there is no memory for it.
+    pub fn try_clone(&self) -> Result<CudaSlice<T>, DriverError> {
+        let mut copy = CudaSlice::new(&self.stream, self.len)?;
+        self.stream.memcpy_dtod(self, &mut copy)?;
+        Ok(copy)
+    }
+}
+
+impl<T: DeviceRepr> Clone for CudaSlice<T> {
+    /// Another with the same elements.
+    ///
+    /// # Panics
+    /// If there is no memory for it; [`CudaSlice::try_clone`] returns an error instead.
+    fn clone(&self) -> Self {
+        self.try_clone().unwrap_or_else(|error| panic!("{error}"))
+    }
+}
+
+impl<T> fmt::Debug for CudaSlice<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        debug::<T>("CudaSlice", self.address, self.len, &self.stream, f)
+    }
+}
+
+/// Elements of a [`CudaSlice`], to be read.
+pub struct CudaView<'a, T> {
+    pub(super) address: u64,
+    pub(super) len: usize,
+    pub(super) stream: &'a Arc<CudaStream>,
+    element: PhantomData<&'a [T]>,
+}
+
+impl<T> Clone for CudaView<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for CudaView<'_, T> {}
+
+impl<'a, T> CudaView<'a, T> {
+    /// The number of elements.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is no element.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The elements of a range.
+    ///
+    /// # Panics
+    /// If the range is not inside, as a slice of Rust does.
+    pub fn slice(&self, range: impl RangeBounds<usize>) -> CudaView<'a, T> {
+        let (address, len) = inside::<T>(self.address, self.len, &range);
+        CudaView { address, len, ..*self }
+    }
+
+    /// The elements of a range, if it is inside.
+    pub fn try_slice(&self, range: impl RangeBounds<usize>) -> Option<CudaView<'a, T>> {
+        let (address, len) = part::<T>(self.address, self.len, &range).ok()?;
+        Some(CudaView { address, len, ..*self })
+    }
+}
+
+impl<T> fmt::Debug for CudaView<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        debug::<T>("CudaView", self.address, self.len, self.stream, f)
+    }
+}
+
+/// Elements of a [`CudaSlice`], to be written.
+pub struct CudaViewMut<'a, T> {
+    pub(super) address: u64,
+    pub(super) len: usize,
+    pub(super) stream: &'a Arc<CudaStream>,
+    element: PhantomData<&'a mut [T]>,
+}
+
+impl<'a, T> CudaViewMut<'a, T> {
+    /// The number of elements.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is no element.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The same elements, to be read.
+    pub fn as_view(&self) -> CudaView<'_, T> {
+        CudaView { address: self.address, len: self.len, stream: self.stream, element: PhantomData }
+    }
+
+    fn slice(self, range: impl RangeBounds<usize>) -> CudaViewMut<'a, T> {
+        let (address, len) = inside::<T>(self.address, self.len, &range);
+        CudaViewMut { address, len, ..self }
+    }
+
+    fn try_slice(self, range: impl RangeBounds<usize>) -> Option<CudaViewMut<'a, T>> {
+        let (address, len) = part::<T>(self.address, self.len, &range).ok()?;
+        Some(CudaViewMut { address, len, ..self })
+    }
+
+    /// The elements of a range, to be written.
+    ///
+    /// # Panics
+    /// If the range is not inside, as a slice of Rust does.
+    pub fn slice_mut(&mut self, range: impl RangeBounds<usize>) -> CudaViewMut<'_, T> {
+        let (address, len) = inside::<T>(self.address, self.len, &range);
+        CudaViewMut { address, len, stream: self.stream, element: PhantomData }
+    }
+}
+
+impl<T> fmt::Debug for CudaViewMut<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        debug::<T>("CudaViewMut", self.address, self.len, self.stream, f)
+    }
+}
+
+/// Address and length of the elements of a range, or the range in numbers.
+fn part<T>(
+    address: u64,
+    len: usize,
+    range: &impl RangeBounds<usize>,
+) -> Result<(u64, usize), (usize, usize)> {
+    let start = match range.start_bound() {
+        Bound::Included(&start) => start,
+        Bound::Excluded(&before) => before.saturating_add(1),
+        Bound::Unbounded => 0,
+    };
+    let end = match range.end_bound() {
+        Bound::Included(&last) => last.saturating_add(1),
+        Bound::Excluded(&end) => end,
+        Bound::Unbounded => len,
+    };
+    if start > end || end > len {
+        return Err((start, end));
+    }
+    Ok((address + (start * size_of::<T>()) as u64, end - start))
+}
+
+fn inside<T>(address: u64, len: usize, range: &impl RangeBounds<usize>) -> (u64, usize) {
+    part::<T>(address, len, range).unwrap_or_else(|(start, end)| {
+        panic!("the range {start}..{end} is not inside device memory of {len} elements")
+    })
+}
+
+fn debug<T>(
+    name: &str,
+    address: u64,
+    len: usize,
+    stream: &CudaStream,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    let (element, device) = (std::any::type_name::<T>(), stream.context().device());
+    write!(f, "{name}({len} × {element} at {address:#x} on {device:?})")
+}

@@ -1,6 +1,7 @@
 //! Tasks of this workspace, run as `cargo xtask TASK`. Each first installs what it needs and says so.
 
 mod apt;
+mod candle;
 mod demo;
 mod dependent;
 mod library;
@@ -45,6 +46,12 @@ enum Task {
         /// The folder to write to.
         dir: PathBuf,
     },
+    /// Run Candle's own device tests on emulated AMD GPUs.
+    CandleTests {
+        /// The target to emulate; may be given several times. Default: gfx1100, gfx1030 and gfx90a.
+        #[arg(long, value_name = "GFX")]
+        arch: Vec<String>,
+    },
     /// Everything that CI checks: format, lints, tests, documentation, a dependent project, a docs.rs build.
     Test {
         /// Also run the tests that are ignored because they take long.
@@ -59,6 +66,7 @@ fn main() -> ExitCode {
         Task::Demo { model, gfx } => demo::run(model, &gfx),
         Task::Ptx { dir } => ptx::run(&dir),
         Task::Libamdhip64 { dir } => library::run(&dir),
+        Task::CandleTests { arch } => candle::tests(&arch),
         Task::Test { full } => test::run(full),
     };
     match done {

@@ -20,6 +20,12 @@ impl Count {
         Count(self.0.saturating_add(by.0.saturating_sub(1))) / by
     }
 
+    /// The number itself: of memory, formulas get the number of elements.
+    #[must_use]
+    pub fn len(self) -> Count {
+        self
+    }
+
     /// The larger of both.
     #[must_use]
     pub fn max(self, other: impl Into<Count>) -> Count {

@@ -171,6 +171,18 @@ pub enum Error {
         /// The kernel.
         kernel: String,
     },
+    /// A kernel whose workgroups are rows is given another number of them.
+    #[error(
+        "{kernel} takes each workgroup for a row: {rows} rows need the grid [{rows}, 1, 1], not {grid:?}"
+    )]
+    GridIsNotRows {
+        /// The kernel.
+        kernel: String,
+        /// The grid that was given.
+        grid: [u32; 3],
+        /// Rows that there are.
+        rows: u128,
+    },
     /// Fewer arguments than the kernel has parameters.
     #[error("{kernel} takes {need} arguments, {given} were given; `candle-amdgpu kernels` lists them")]
     TooFewArguments {

@@ -92,10 +92,11 @@ impl<'a> Slot<'a> {
         self.size
     }
 
-    /// The value where it is an integer, else 0.
+    /// The value where it is an integer, the number of elements where it is memory, else 0.
     pub(crate) fn count(&self) -> Count {
         match self.content {
             Content::Value { integer } => Count(integer.unwrap_or(0)),
+            Content::Memory { memory, .. } => Count(memory.len as i128),
             _ => Count(0),
         }
     }

@@ -169,18 +169,20 @@ pub struct Geometry {
     pub lds_bytes: u32,
     /// Number of items: the grid is as large as they need.
     pub items: Option<Formula>,
+    /// Or the number of rows: each workgroup is one, of whatever size, and the grid says how many there are.
+    pub rows: Option<Formula>,
     /// Or the grid in workgroups.
     pub grid: Option<[Formula; 3]>,
     /// Bytes of workgroup memory, where it depends on arguments.
     pub lds: Option<Formula>,
 }
 
-/// A number that is computed from a kernel's integer arguments.
+/// A number that is computed from a kernel's integer arguments and the lengths of its memory.
 #[derive(Clone, Copy)]
 pub struct Formula {
     /// As the kernel says it.
     pub text: &'static str,
-    /// From the values of all arguments (0 for those that are no integers).
+    /// From the values of all arguments: an integer's own, the number of elements of memory, 0 for others.
     pub eval: fn(&[Count]) -> Count,
 }
 

@@ -66,14 +66,22 @@ impl Resolved {
         if items == Some(0) {
             return Ok(None);
         }
+        let rows = stated.and_then(|g| g.rows.as_ref()).map(|rows| (rows.eval)(values).get());
+        if rows == Some(0) {
+            return Ok(None);
+        }
         if let LaunchConfig::Explicit { grid, block, lds_bytes } = config {
+            if let Some(rows) = rows.filter(|&rows| rows != u128::from(grid[0]) || grid[1..] != [1, 1]) {
+                return Err(Error::GridIsNotRows { kernel: name.to_owned(), grid, rows });
+            }
             return Ok(Some(Resolved { grid, block, lds_bytes }));
         }
         let no_geometry = || Error::NoGeometry { kernel: name.to_owned() };
         let geometry = stated.ok_or_else(no_geometry)?;
         let block = geometry.workgroup;
-        let grid = match (&geometry.grid, items) {
+        let grid = match (&geometry.grid, items.or(rows)) {
             (Some(grid), _) => grid.map(|formula| clamp((formula.eval)(values).get())),
+            (None, Some(rows)) if geometry.rows.is_some() => [clamp(rows), 1, 1],
             (None, Some(items)) => {
                 // Lanes that differ in y and z alone share their items.
                 let per_workgroup = (u128::from(block[0]) * u128::from(geometry.items_per_lane)).max(1);
@@ -161,6 +169,7 @@ mod tests {
                 items_per_lane: 16,
                 lds_bytes: 0,
                 items: Some(Formula { text: "n", eval: items }),
+                rows: None,
                 grid: None,
                 lds: None,
             },

@@ -83,6 +83,7 @@ static UNCHECKED: [Kernel; 1] = [Kernel {
         items_per_lane: 4,
         lds_bytes: 0,
         items: Some(Formula { text: "numel", eval: |v: &[Count]| v[2] }),
+        rows: None,
         grid: None,
         lds: None,
     },

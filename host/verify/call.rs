@@ -62,6 +62,13 @@ pub enum Tolerance {
     Ulp(u64),
     /// At most so far away: a distance for each element of the memory.
     Within(fn(&Call) -> Vec<f64>),
+    /// At most this far off, in multiples of the value and beyond that of 1.
+    Near {
+        /// Share of the value.
+        relative: f64,
+        /// Distance.
+        absolute: f64,
+    },
 }
 
 impl Call {
@@ -126,6 +133,7 @@ impl Call {
             .iter()
             .map(|input| match input {
                 Input::Value(value) if !value.dtype().is_float() => Count(value.to_int()),
+                Input::Memory(operand) => Count(operand.data.len() as i128),
                 _ => Count(0),
             })
             .collect();

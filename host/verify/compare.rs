@@ -70,5 +70,9 @@ fn near(
             let exact = got == expected || got.is_nan() && expected.is_nan();
             exact || bound.is_some_and(|bound| (got.to_f64() - expected.to_f64()).abs() <= *bound)
         }
+        Tolerance::Near { relative, absolute } => {
+            let (got, expected) = (got.to_f64(), expected.to_f64());
+            distance == Some(0) || (got - expected).abs() <= absolute + relative * expected.abs()
+        }
     }
 }

@@ -29,7 +29,9 @@ mod gemm;
 mod indexing;
 mod launch;
 mod quantized;
+mod reduce;
 mod rng;
+mod sort;
 mod ternary;
 mod unary;
 
@@ -74,6 +76,8 @@ pub const FAMILIES: &[&dyn Family] = &[
     &rng::Rng,
     &indexing::Indexing,
     &quantized::Quantized,
+    &reduce::Reduce,
+    &sort::Sort,
     &ternary::Ternary,
     &unary::Unary,
 ];

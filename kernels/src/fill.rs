@@ -1,25 +1,10 @@
 //! Fill: the same value everywhere, and copies of rows.
 
+use amdgpu_device::by_vector;
 use amdgpu_device::grid::global_stride;
 use amdgpu_device::layout::divide;
 use amdgpu_device::memory::{is_aligned, load, store};
 use amdgpu_device::prelude::*;
-
-/// Evaluates the block with `$n`, the number of elements in 16 bytes, as a constant.
-macro_rules! by_vector {
-    ($t:ty, $n:ident => $body:block) => {
-        match const { 16 / size_of::<$t>() } {
-            2 => by_vector!(@ $n 2 $body),
-            4 => by_vector!(@ $n 4 $body),
-            8 => by_vector!(@ $n 8 $body),
-            _ => by_vector!(@ $n 16 $body),
-        }
-    };
-    (@ $n:ident $value:literal $body:block) => {{
-        const $n: usize = $value;
-        $body
-    }};
-}
 
 /// `buf[i] = value`
 #[amdgpu_kernel(

@@ -17,8 +17,12 @@ pub mod gemm;
 pub mod indexing;
 #[cfg(feature = "quantized")]
 pub mod quantized;
+#[cfg(feature = "reduce")]
+pub mod reduce;
 #[cfg(feature = "rng")]
 pub mod rng;
+#[cfg(feature = "sort")]
+pub mod sort;
 #[cfg(feature = "ternary")]
 pub mod ternary;
 #[cfg(feature = "unary")]

@@ -31,12 +31,16 @@ pub fn run(dir: &Path) -> Result<()> {
 }
 
 /// For a kernel with a number of items, and for one whose launch alone says how much there is to do: its workgroup,
-/// how many items, or lanes in x of the caller's launch, one covers, and its workgroup memory.
+/// how many items, or lanes in x of the caller's launch, one covers, and its workgroup memory. Where each workgroup is a
+/// row, the grid is the caller's.
 fn entry(kernel: &Signature) -> Option<Value> {
     let launch = &kernel.launch;
+    let shared = launch.most_lds_bytes();
+    if launch.rows.is_some() {
+        return Some(json!({ "block": launch.workgroup, "shared": shared }));
+    }
     if launch.items.is_none() && launch.grid.is_some() {
         return None;
     }
-    let (per_group, shared) = (launch.items_per_workgroup(), launch.most_lds_bytes());
-    Some(json!({ "block": launch.workgroup, "per_group": per_group, "shared": shared }))
+    Some(json!({ "block": launch.workgroup, "per_group": launch.items_per_workgroup(), "shared": shared }))
 }

@@ -230,6 +230,7 @@ mod tests {
                 items_per_lane: 1,
                 lds_bytes: 0,
                 items: None,
+                rows: None,
                 grid: None,
                 lds: None,
             },

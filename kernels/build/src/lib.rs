@@ -220,16 +220,16 @@ pub fn ptx(kernels: &Path, cache: &Path) -> Result<Vec<(String, Object)>> {
 /// The launch geometry of kernels whose grid follows from a number of items, as JSON for programs that launch PTX:
 /// `{"affine_f32": {"block": [256, 1, 1], "per_group": 1024, "shared": 0}}`, where `per_group` items are one
 /// workgroup's. For a kernel whose launch alone says how much there is to do, `per_group` is how many lanes in x of
-/// Candle's launch a workgroup stands for.
+/// Candle's launch a workgroup stands for; where each workgroup is a row there is none, and the grid is the caller's.
 pub fn geometry<'a>(kernels: impl IntoIterator<Item = &'a Signature>) -> serde_json::Value {
     let stated = |kernel: &&Signature| kernel.launch.items.is_some() || kernel.launch.grid.is_none();
     let entries = kernels.into_iter().filter(stated).map(|kernel| {
         let launch = &kernel.launch;
-        let geometry = serde_json::json!({
-            "block": launch.workgroup,
-            "per_group": launch.items_per_workgroup(),
-            "shared": launch.most_lds_bytes(),
-        });
+        let shared = launch.most_lds_bytes();
+        let mut geometry = serde_json::json!({ "block": launch.workgroup, "shared": shared });
+        if launch.rows.is_none() {
+            geometry["per_group"] = launch.items_per_workgroup().into();
+        }
         (kernel.name.clone(), geometry)
     });
     entries.collect::<serde_json::Map<_, _>>().into()

@@ -95,7 +95,11 @@ pub struct LaunchHints {
     /// `ceil(items / (workgroup.x × items_per_lane))` workgroups in x.
     #[serde(default)]
     pub items: Option<String>,
-    /// Workgroups in x, y and z, as expressions over the integer parameters. Excludes `items`.
+    /// Number of rows, each of which is a workgroup, as an expression over the integer parameters and the lengths of
+    /// memory. Excludes `items`.
+    #[serde(default)]
+    pub rows: Option<String>,
+    /// Workgroups in x, y and z, as expressions over the integer parameters. Excludes `items` and `rows`.
     #[serde(default)]
     pub grid: Option<[String; 3]>,
     /// Workgroup memory in bytes as an expression over the integer parameters, where it is no constant; then
@@ -228,6 +232,7 @@ struct ArgText {
 #[derive(Deserialize)]
 struct LaunchText {
     items: Option<String>,
+    rows: Option<String>,
     grid: Option<[String; 3]>,
     lds: Option<String>,
 }
@@ -277,10 +282,10 @@ impl<'a> Record<'a> {
         }
         let args =
             args.into_iter().enumerate().map(|(i, text)| self.arg(i, text)).collect::<Result<_, _>>()?;
-        let LaunchText { items, grid, lds } = launch;
+        let LaunchText { items, rows, grid, lds } = launch;
         let workgroup = [x, y, z];
         let launch =
-            LaunchHints { workgroup, max_workgroup_size, items_per_lane, lds_bytes, items, grid, lds };
+            LaunchHints { workgroup, max_workgroup_size, items_per_lane, lds_bytes, items, rows, grid, lds };
         Ok(Signature { name, doc, file, line, args, launch })
     }
 

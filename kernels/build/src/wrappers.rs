@@ -110,12 +110,13 @@ fn table_entry(out: &mut String, formulas: &mut Formulas, family: &str, kernel: 
     writeln!(
         out,
         "], geometry: Geometry {{ workgroup: {:?}, max_workgroup_size: {}, items_per_lane: {}, lds_bytes: {}, \
-         items: {}, grid: {grid}, lds: {} }} }},",
+         items: {}, rows: {}, grid: {grid}, lds: {} }} }},",
         launch.workgroup,
         launch.max_workgroup_size,
         launch.items_per_lane,
         launch.lds_bytes,
         formulas.optional(kernel, launch.items.as_deref()),
+        formulas.optional(kernel, launch.rows.as_deref()),
         formulas.optional(kernel, launch.lds.as_deref()),
     )
     .expect(STRING);
@@ -142,12 +143,12 @@ impl Formulas {
     }
 }
 
-/// A `Formula`: from the values of all arguments to that of `expression`, where only the integer parameters that
-/// it names are bound.
+/// A `Formula`: from the values of all arguments (of memory, the lengths) to that of `expression`, where only the
+/// parameters that it names are bound.
 fn formula(kernel: &Signature, expression: &str) -> String {
     let mut bindings = String::new();
     for (i, arg) in kernel.args.iter().enumerate() {
-        if !arg.ty.is_pointer() && names(expression).any(|name| name == arg.name) {
+        if names(expression).any(|name| name == arg.name) {
             write!(bindings, "let {} = v[{i}]; ", ident(&arg.name)).expect(STRING);
         }
     }
@@ -291,6 +292,7 @@ mod tests {
                 items_per_lane: 4,
                 lds_bytes: 0,
                 items: Some("numel".into()),
+                rows: None,
                 grid: None,
                 lds: None,
             },

@@ -5,22 +5,43 @@ use crate::{Scalar, bf16, f8e4m3, f16};
 
 /// An element type with an order.
 pub trait Extremum: Scalar {
+    /// The larger one, of two elements as they are accumulated.
+    fn larger(a: Self::Acc, b: Self::Acc) -> Self::Acc;
+    /// The smaller one, of two elements as they are accumulated.
+    fn smaller(a: Self::Acc, b: Self::Acc) -> Self::Acc;
+
+    /// The element, or `instead` of a NaN where numbers are preferred.
+    ///
+    /// A chain of maxima over elements that may be NaN needs it: LLVM makes `v_max3_f32` of two of them without quieting
+    /// the elements, and a signalling NaN then drops what was found before.
+    fn number_or(self, instead: Self::Acc) -> Self::Acc;
+
     /// The larger one.
-    fn maximum(self, other: Self) -> Self;
+    #[inline(always)]
+    fn maximum(self, other: Self) -> Self {
+        Self::from_acc(Self::larger(self.to_acc(), other.to_acc()))
+    }
     /// The smaller one.
-    fn minimum(self, other: Self) -> Self;
+    #[inline(always)]
+    fn minimum(self, other: Self) -> Self {
+        Self::from_acc(Self::smaller(self.to_acc(), other.to_acc()))
+    }
 }
 
 macro_rules! integer {
     ($($T:ident)*) => {$(
         impl Extremum for $T {
             #[inline(always)]
-            fn maximum(self, other: Self) -> Self {
-                Ord::max(self, other)
+            fn larger(a: Self, b: Self) -> Self {
+                Ord::max(a, b)
             }
             #[inline(always)]
-            fn minimum(self, other: Self) -> Self {
-                Ord::min(self, other)
+            fn smaller(a: Self, b: Self) -> Self {
+                Ord::min(a, b)
+            }
+            #[inline(always)]
+            fn number_or(self, _: Self) -> Self {
+                self
             }
         }
     )*};
@@ -28,25 +49,30 @@ macro_rules! integer {
 integer!(u8 i16 u32 i32 i64);
 
 macro_rules! float {
-    ($($T:ident through $Wide:ident: $maximum:ident $minimum:ident;)*) => {$(
+    ($($T:ident through $Wide:ident: $maximum:ident $minimum:ident, $prefers_numbers:literal;)*) => {$(
         impl Extremum for $T {
             #[inline(always)]
-            fn maximum(self, other: Self) -> Self {
-                <$T as Scalar>::from_acc(rules::$Wide::$maximum(self.to_acc(), other.to_acc()))
+            fn larger(a: $Wide, b: $Wide) -> $Wide {
+                rules::$Wide::$maximum(a, b)
             }
             #[inline(always)]
-            fn minimum(self, other: Self) -> Self {
-                <$T as Scalar>::from_acc(rules::$Wide::$minimum(self.to_acc(), other.to_acc()))
+            fn smaller(a: $Wide, b: $Wide) -> $Wide {
+                rules::$Wide::$minimum(a, b)
+            }
+            #[inline(always)]
+            fn number_or(self, instead: $Wide) -> $Wide {
+                let x = self.to_acc();
+                if $prefers_numbers && x.is_nan() { instead } else { x }
             }
         }
     )*};
 }
 float! {
-    f32 through f32: maximum_number minimum_number;
-    f64 through f64: maximum_number minimum_number;
-    f8e4m3 through f32: maximum_number minimum_number;
-    f16 through f32: maximum minimum;
-    bf16 through f32: maximum minimum;
+    f32 through f32: maximum_number minimum_number, true;
+    f64 through f64: maximum_number minimum_number, true;
+    f8e4m3 through f32: maximum_number minimum_number, true;
+    f16 through f32: maximum minimum, false;
+    bf16 through f32: maximum minimum, false;
 }
 
 /// IEEE 754-2019's maximumNumber, minimumNumber, maximum and minimum.

@@ -30,6 +30,7 @@ pub mod memory;
 pub mod record;
 mod scalar;
 mod shim;
+pub mod team;
 pub mod wave;
 pub mod workgroup;
 pub mod zip;

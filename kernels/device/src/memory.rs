@@ -70,3 +70,39 @@ unsafe fn as_array<A, B>(a: A) -> B {
     // SAFETY: the caller's
     unsafe { core::mem::transmute_copy(&a) }
 }
+
+/// Evaluates the block with `$n`, the number of elements in 16 bytes, as a constant.
+#[macro_export]
+macro_rules! by_vector {
+    ($t:ty, $n:ident => $body:block) => {
+        match const { $crate::memory::VECTOR_BYTES / ::core::mem::size_of::<$t>() } {
+            2 => $crate::by_vector!(@ $n 2 $body),
+            4 => $crate::by_vector!(@ $n 4 $body),
+            8 => $crate::by_vector!(@ $n 8 $body),
+            _ => $crate::by_vector!(@ $n 16 $body),
+        }
+    };
+    (@ $n:ident $value:literal $body:block) => {{
+        const $n: usize = $value;
+        $body
+    }};
+}
+
+/// Evaluates the expression for each constant `$i` below `$n`, 16 at most, written out: not every target's compiler unrolls
+/// a loop around a long function, and an array that it indexes is in scratch memory then.
+#[macro_export]
+macro_rules! unroll {
+    ($n:expr, $i:ident => $body:expr) => {
+        $crate::unroll!($n, $i => $body; 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15)
+    };
+    ($n:expr, $i:ident => $body:expr; $($value:literal)*) => {$(
+        // Where `$n` is no generic parameter, the compiler sees the constant before it sees that it is not used.
+        #[allow(unconditional_panic)]
+        {
+            if const { $n > $value } {
+                const $i: usize = $value;
+                $body;
+            }
+        }
+    )*};
+}

@@ -7,7 +7,11 @@ unsafe extern "C" {
     pub fn amdgpu_device_workgroup_memory() -> *mut u8;
     /// Bytes of workgroup memory that the launch gave.
     pub fn amdgpu_device_workgroup_memory_bytes() -> u32;
-    /// 16 KiB of workgroup memory that a kernel has of its own, whatever the launch gives.
+    /// 4 KiB of workgroup memory that a kernel has of its own, whatever the launch gives.
+    pub fn amdgpu_device_fixed_memory_4k() -> *mut u8;
+    /// 8 KiB of it.
+    pub fn amdgpu_device_fixed_memory_8k() -> *mut u8;
+    /// 16 KiB of it.
     pub fn amdgpu_device_fixed_memory_16k() -> *mut u8;
     /// 32 KiB of it.
     pub fn amdgpu_device_fixed_memory_32k() -> *mut u8;

@@ -134,6 +134,19 @@ pub fn reduce_within<const WIDTH: u32, T: Lane>(value: T, combine: impl Fn(T, T)
     value
 }
 
+/// As [`reduce_within`], where the `width` is not known to the compiler. It is the same in all lanes.
+#[inline(always)]
+pub fn reduce_among<T: Lane>(width: u32, value: T, combine: impl Fn(T, T) -> T) -> T {
+    let lane = lane();
+    let mut value = value;
+    let mut distance = width / 2;
+    while distance > 0 {
+        value = combine(value, value.read(lane ^ distance));
+        distance /= 2;
+    }
+    value
+}
+
 /// Combines all lanes of the wave; each of them gets the result.
 #[inline(always)]
 pub fn reduce<T: Lane>(value: T, combine: impl Fn(T, T) -> T) -> T {

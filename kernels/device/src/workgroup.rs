@@ -24,15 +24,17 @@ pub fn memory_bytes() -> usize {
     0
 }
 
-/// `KIB` KiB of workgroup memory (16, 32 or 40) that a kernel has whatever the launch gives, aligned to 16 bytes,
+/// `KIB` KiB of workgroup memory (4, 8, 16, 32 or 40) that a kernel has whatever the launch gives, aligned to 16 bytes,
 /// uninitialised. For kernels that Candle launches without workgroup memory.
 #[inline(always)]
 pub fn fixed_memory<const KIB: usize, T>() -> *mut T {
-    const { assert!(KIB == 16 || KIB == 32 || KIB == 40, "16, 32 or 40 KiB") };
+    const { assert!(matches!(KIB, 4 | 8 | 16 | 32 | 40), "4, 8, 16, 32 or 40 KiB") };
     #[cfg(any(target_arch = "amdgpu", target_arch = "nvptx64"))]
     // SAFETY: an address
     unsafe {
         match const { KIB } {
+            4 => crate::shim::amdgpu_device_fixed_memory_4k().cast(),
+            8 => crate::shim::amdgpu_device_fixed_memory_8k().cast(),
             16 => crate::shim::amdgpu_device_fixed_memory_16k().cast(),
             32 => crate::shim::amdgpu_device_fixed_memory_32k().cast(),
             _ => crate::shim::amdgpu_device_fixed_memory_40k().cast(),

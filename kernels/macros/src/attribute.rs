@@ -37,12 +37,14 @@ pub struct Launch {
     pub max_workgroup: Option<Expr>,
     pub items_per_lane: Option<Expr>,
     pub items: Option<Expr>,
+    pub rows: Option<Expr>,
     pub grid: Option<[Expr; 3]>,
     pub lds_bytes: Option<Expr>,
 }
 
 const KEYS: &str = "`name = \"…\"`, `T in […]`, `const N in […]` and `launch(…)`";
-const LAUNCH_KEYS: &str = "`workgroup`, `max_workgroup`, `items_per_lane`, `items`, `grid` and `lds_bytes`";
+const LAUNCH_KEYS: &str =
+    "`workgroup`, `max_workgroup`, `items_per_lane`, `items`, `rows`, `grid` and `lds_bytes`";
 
 impl Parse for Attribute {
     fn parse(input: ParseStream) -> Result<Self> {
@@ -154,6 +156,7 @@ impl Parse for Launch {
                 "max_workgroup" => &mut launch.max_workgroup,
                 "items_per_lane" => &mut launch.items_per_lane,
                 "items" => &mut launch.items,
+                "rows" => &mut launch.rows,
                 "lds_bytes" => &mut launch.lds_bytes,
                 "grid" => {
                     once(&key, launch.grid.is_some())?;
@@ -170,9 +173,14 @@ impl Parse for Launch {
             *slot = Some(input.parse()?);
             comma(input)?;
         }
-        if let (Some(items), Some(_)) = (&launch.items, &launch.grid) {
-            let text = "`items` and `grid` both say how many workgroups there are: give one of them";
-            return Err(Error::new_spanned(items, text));
+        let said = [("items", launch.items.as_ref()), ("rows", launch.rows.as_ref())];
+        let said: Vec<_> = said.into_iter().filter_map(|(key, expr)| Some((key, expr?))).collect();
+        if let [(first, expr), others @ ..] = &said[..]
+            && let Some(second) = others.first().map(|other| other.0).or(launch.grid.as_ref().map(|_| "grid"))
+        {
+            let text =
+                format!("`{first}` and `{second}` both say how many workgroups there are: give one of them");
+            return Err(Error::new_spanned(expr, text));
         }
         Ok(launch)
     }

@@ -196,6 +196,7 @@ fn record(attribute: &Attribute, function: &Function, combination: &Combination)
         None => (),
     }
     let items = launch.items.as_ref().map(text).transpose()?;
+    let rows = launch.rows.as_ref().map(text).transpose()?;
     let grid = match &launch.grid {
         Some(grid) => Some(json::array(grid.iter().map(text).collect::<Result<Vec<_>>>()?)),
         None => None,
@@ -219,7 +220,10 @@ fn record(attribute: &Attribute, function: &Function, combination: &Combination)
         ("name", Some(json::string(&combination.name))),
         ("doc", Some(json::string(&function.doc))),
         ("args", Some(json::array(args.collect::<Result<Vec<_>>>()?))),
-        ("launch", Some(json::object([("items", items), ("grid", grid), ("lds", lds_formula)]))),
+        (
+            "launch",
+            Some(json::object([("items", items), ("rows", rows), ("grid", grid), ("lds", lds_formula)])),
+        ),
     ]);
     let line = u32::try_from(function.item.sig.ident.span().start().line).unwrap_or(0);
     let symbol = format!("{}.signature", combination.name);

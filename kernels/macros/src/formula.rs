@@ -55,7 +55,22 @@ impl Formula<'_> {
                 let args = call.args.iter().map(|a| self.of(a)).collect::<Result<Vec<_>>>()?;
                 Ok(format!("({}).{}({})", self.of(&call.receiver)?, call.method, args.join(", ")))
             }
+            Expr::MethodCall(call) if call.method == "len" && call.args.is_empty() => self.len(call),
             _ => refuse(expr),
+        }
+    }
+
+    /// The number of elements of a pointer's memory.
+    fn len(&self, call: &syn::ExprMethodCall) -> Result<String> {
+        let Expr::Path(path) = &*call.receiver else { return refuse(&call.receiver) };
+        let Some(ident) = path.path.get_ident() else { return refuse(&call.receiver) };
+        match self.function.param(ident) {
+            Some(param) if param.is_pointer() => Ok(format!("{ident}.len()")),
+            Some(_) => {
+                let text = format!("`{ident}` is no pointer: only memory has a length");
+                Err(Error::new(ident.span(), text))
+            }
+            None => Err(self.function.no_such_param(ident)),
         }
     }
 
@@ -78,6 +93,6 @@ impl Formula<'_> {
 
 fn refuse<T>(expr: &Expr) -> Result<T> {
     let text = "the launch wrapper evaluates this: it may have integers, integer parameters, const parameters, \
-                `+ - * / %`, parentheses and `.div_ceil(…)`, `.min(…)`, `.max(…)`";
+                `+ - * / %`, parentheses, `.div_ceil(…)`, `.min(…)`, `.max(…)`, and a pointer's `.len()`";
     Err(Error::new_spanned(expr, text))
 }

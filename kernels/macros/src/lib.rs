@@ -49,12 +49,15 @@ mod json;
 ///   - `max_workgroup = 1024`: upper bound of lanes; the compiler relies on it, a larger launch is an error.
 ///   - `items_per_lane = 1`: items that one lane handles.
 ///   - `items = expr`: number of items; the grid is `ceil(items / (x × items_per_lane))`.
+///   - `rows = expr`, instead of `items`: each workgroup is a row, and the kernel knows how many rows there are from
+///     nothing else. A caller's grid must be that many workgroups, of any size.
 ///   - `grid = [x, y, z]`: workgroups, instead of `items`.
 ///   - `lds_bytes = expr`: bytes of workgroup memory.
 ///
-///   `workgroup`, `max_workgroup` and `items_per_lane` are constants and may use the generic parameters. `items`,
+///   `workgroup`, `max_workgroup` and `items_per_lane` are constants and may use the generic parameters. `items`, `rows`,
 ///   `grid`, `lds_bytes` and `#[len]` may use integer parameters, const parameters, integers, `+ - * / %`,
-///   parentheses and the methods `div_ceil`, `min`, `max` (a constant `lds_bytes` may be any constant).
+///   parentheses, the methods `div_ceil`, `min`, `max`, and `pointer.len()`, the number of elements that the caller
+///   gave (a constant `lds_bytes` may be any constant).
 ///
 /// Several `#[amdgpu_kernel]` on one function add up.
 ///

@@ -22,9 +22,19 @@ define linkonce_odr hidden ptr @amdgpu_device_error_slot() alwaysinline nounwind
   ret ptr addrspacecast (ptr addrspace(1) @amdgpu_device_error to ptr)
 }
 
+@amdgpu_device_fixed_4k = internal addrspace(3) global [4096 x i8] poison, align 16
+@amdgpu_device_fixed_8k = internal addrspace(3) global [8192 x i8] poison, align 16
 @amdgpu_device_fixed_16k = internal addrspace(3) global [16384 x i8] poison, align 16
 @amdgpu_device_fixed_32k = internal addrspace(3) global [32768 x i8] poison, align 16
 @amdgpu_device_fixed_40k = internal addrspace(3) global [40960 x i8] poison, align 16
+
+define linkonce_odr hidden ptr @amdgpu_device_fixed_memory_4k() alwaysinline nounwind {
+  ret ptr addrspacecast (ptr addrspace(3) @amdgpu_device_fixed_4k to ptr)
+}
+
+define linkonce_odr hidden ptr @amdgpu_device_fixed_memory_8k() alwaysinline nounwind {
+  ret ptr addrspacecast (ptr addrspace(3) @amdgpu_device_fixed_8k to ptr)
+}
 
 define linkonce_odr hidden ptr @amdgpu_device_fixed_memory_16k() alwaysinline nounwind {
   ret ptr addrspacecast (ptr addrspace(3) @amdgpu_device_fixed_16k to ptr)

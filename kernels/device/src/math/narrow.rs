@@ -18,10 +18,12 @@ pub trait Compute: Float {
     fn widen(self) -> Self::In;
     /// Rounds once.
     fn narrow(value: Self::In) -> Self;
+    /// e^x, as accurate as [`In`](Self::In) has it, of what elements are accumulated in.
+    fn exp(x: Self::Acc) -> Self::Acc;
 }
 
 macro_rules! compute {
-    ($($T:ident in $In:ty: |$x:ident| $widen:expr, |$y:ident| $narrow:expr;)*) => {$(
+    ($($T:ident in $In:ty: |$x:ident| $widen:expr, |$y:ident| $narrow:expr, |$z:ident| $exp:expr;)*) => {$(
         impl Compute for $T {
             type In = $In;
             #[inline(always)]
@@ -33,15 +35,19 @@ macro_rules! compute {
             fn narrow($y: $In) -> $T {
                 $narrow
             }
+            #[inline(always)]
+            fn exp($z: <$T as crate::Scalar>::Acc) -> <$T as crate::Scalar>::Acc {
+                $exp
+            }
         }
     )*};
 }
 compute! {
-    f32 in f32: |x| x, |y| y;
-    f64 in f64: |x| x, |y| y;
-    f16 in Narrow: |x| Narrow(x.to_f32()), |y| f16::from_f32(y.0);
-    bf16 in Narrow: |x| Narrow(x.to_f32()), |y| bf16::from_f32(y.0);
-    f8e4m3 in Narrow: |x| Narrow(x.to_f32()), |y| f8e4m3::from_f32(y.0);
+    f32 in f32: |x| x, |y| y, |x| Math::exp(x);
+    f64 in f64: |x| x, |y| y, |x| Math::exp(x);
+    f16 in Narrow: |x| Narrow(x.to_f32()), |y| f16::from_f32(y.0), |x| Narrow(x).exp().0;
+    bf16 in Narrow: |x| Narrow(x.to_f32()), |y| bf16::from_f32(y.0), |x| Narrow(x).exp().0;
+    f8e4m3 in Narrow: |x| Narrow(x.to_f32()), |y| f8e4m3::from_f32(y.0), |x| Narrow(x).exp().0;
 }
 
 impl core::ops::Neg for Narrow {

@@ -1,0 +1,107 @@
+//! The work items of a workgroup, reducing together: through wave operations, and from wave to wave through
+//! workgroup memory.
+
+use crate::grid;
+use crate::wave::{self, Lane};
+use crate::workgroup::{barrier_local, fixed_memory};
+
+/// The work items of a workgroup, whatever its shape, in the order in which they make up waves. Those of a last wave that
+/// is not full do no work: they own nothing and only wait at barriers.
+#[derive(Clone, Copy)]
+pub struct Team {
+    id: u32,
+    size: u32,
+    width: u32,
+    /// Which half of the memory the next reduction uses.
+    turn: u32,
+}
+
+/// Waves of a workgroup at most, for each of which a reduction needs a value.
+const WAVES: u32 = 32;
+
+/// First item of work items that have none: beyond any count, also a few steps further.
+const NEVER: usize = usize::MAX >> 1;
+
+impl Team {
+    /// All work items of the workgroup.
+    #[inline(always)]
+    pub fn workgroup() -> Team {
+        let (x, y) = (grid::workgroup_size_x(), grid::workgroup_size_y());
+        let id = grid::local_id_x() + x * (grid::local_id_y() + y * grid::local_id_z());
+        let all = x * y * grid::workgroup_size_z();
+        // A workgroup is not empty.
+        let largest = 1 << (31 - (all | 1).leading_zeros());
+        let width = if all < wave::SIZE { largest } else { wave::SIZE };
+        Team { id, size: all & !(width - 1), width, turn: 0 }
+    }
+
+    /// The first `limit` of them (a multiple of a wave's size) or all, if there are not more.
+    #[inline(always)]
+    pub fn at_most(self, limit: u32) -> Team {
+        Team { size: if self.size < limit { self.size } else { limit }, ..self }
+    }
+
+    /// This work item's number in the workgroup.
+    #[inline(always)]
+    pub fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// How many work. A multiple of [`width`](Self::width).
+    #[inline(always)]
+    pub fn size(&self) -> u32 {
+        self.size
+    }
+
+    /// How many of them exchange values without memory: the wave's size, or the power of two that a smaller
+    /// workgroup has.
+    #[inline(always)]
+    pub fn width(&self) -> u32 {
+        self.width
+    }
+
+    /// How many waves work.
+    #[inline(always)]
+    pub fn waves(&self) -> u32 {
+        self.size.div_ceil(wave::SIZE)
+    }
+
+    /// Whether this work item works.
+    #[inline(always)]
+    pub fn works(&self) -> bool {
+        self.id < self.size
+    }
+
+    /// The first item of this work item, if each takes every `size`-th; one that does not work gets no item.
+    #[inline(always)]
+    pub fn first(&self) -> usize {
+        if self.works() { self.id as usize } else { NEVER }
+    }
+
+    /// Combines the values of all that work; each work item gets the result, the same bits. `none` is what `combine`
+    /// leaves alone. All work items of the workgroup come here together.
+    ///
+    /// The barrier in it orders workgroup memory alone. Two consecutive reductions use different memory, so that one barrier
+    /// for each is enough: who writes again has passed the barrier after everyone's reads.
+    #[inline(always)]
+    pub fn reduce<T: Lane>(&mut self, value: T, none: T, combine: impl Fn(T, T) -> T) -> T {
+        const { assert!(2 * WAVES as usize * size_of::<T>() <= 4096, "a reduction's values need more memory") };
+        let value = wave::reduce_among(self.width, value, &combine);
+        let waves = self.waves();
+        if waves == 1 {
+            return value;
+        }
+        let (lane, number) = (self.id % wave::SIZE, self.id / wave::SIZE);
+        // SAFETY: there is a value for each wave in each half
+        let value = unsafe {
+            let memory = fixed_memory::<4, T>().add((self.turn * WAVES) as usize);
+            if lane == 0 && number < waves {
+                memory.add(number as usize).write(value);
+            }
+            barrier_local();
+            if lane < waves { memory.add(lane as usize).read() } else { none }
+        };
+        self.turn ^= 1;
+        wave::reduce(value, combine)
+    }
+}

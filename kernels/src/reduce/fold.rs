@@ -1,0 +1,134 @@
+//! What reductions do with elements.
+
+use amdgpu_device::extremum::Extremum;
+use amdgpu_device::prelude::*;
+use amdgpu_device::wave::Lane;
+
+/// A reduction of elements to one result. Its parts may be merged in any order.
+pub trait Fold<T: Scalar> {
+    /// What is accumulated.
+    type Acc: Lane;
+    /// The result.
+    type Out: KernelArg;
+    /// Of no elements.
+    fn none() -> Self::Acc;
+    /// With another element, which has this position in its row.
+    fn take(acc: Self::Acc, x: T, index: u32) -> Self::Acc;
+    /// Of the elements of both.
+    fn merge(a: Self::Acc, b: Self::Acc) -> Self::Acc;
+    /// The result.
+    fn out(acc: Self::Acc) -> Self::Out;
+}
+
+/// The sum: f16, bf16 and f8e4m3 accumulate in f32 and round once; integers wrap.
+pub struct Sum;
+
+impl<T: Scalar<Acc: Lane>> Fold<T> for Sum {
+    type Acc = T::Acc;
+    type Out = T;
+    #[inline(always)]
+    fn none() -> T::Acc {
+        T::Acc::ZERO
+    }
+    #[inline(always)]
+    fn take(acc: T::Acc, x: T, _: u32) -> T::Acc {
+        acc.add(x.to_acc())
+    }
+    #[inline(always)]
+    fn merge(a: T::Acc, b: T::Acc) -> T::Acc {
+        a.add(b)
+    }
+    #[inline(always)]
+    fn out(acc: T::Acc) -> T {
+        T::from_acc(acc)
+    }
+}
+
+macro_rules! extremes {
+    ($($(#[$doc:meta])* $F:ident: $pick:ident, $none:ident;)*) => {$(
+        $(#[$doc])*
+        pub struct $F;
+
+        impl<T: Extremum<Acc: Lane>> Fold<T> for $F {
+            type Acc = T::Acc;
+            type Out = T;
+            #[inline(always)]
+            fn none() -> T::Acc {
+                T::$none.to_acc()
+            }
+            #[inline(always)]
+            fn take(acc: T::Acc, x: T, _: u32) -> T::Acc {
+                T::$pick(acc, x.number_or(T::$none.to_acc()))
+            }
+            #[inline(always)]
+            fn merge(a: T::Acc, b: T::Acc) -> T::Acc {
+                T::$pick(a, b)
+            }
+            #[inline(always)]
+            fn out(acc: T::Acc) -> T {
+                T::from_acc(acc)
+            }
+        }
+    )*};
+}
+extremes! {
+    /// The largest element; of none, the type's lowest. f32, f64 and f8e4m3 ignore NaN, f16 and bf16 keep it.
+    Max: larger, LOWEST;
+    /// The smallest element; of none, the type's highest. f32, f64 and f8e4m3 ignore NaN, f16 and bf16 keep it.
+    Min: smaller, HIGHEST;
+}
+
+/// An element and its position.
+#[derive(Clone, Copy)]
+pub struct Best<A> {
+    value: A,
+    /// `u32::MAX` if there is no element yet.
+    index: u32,
+}
+
+impl<A: Lane> Lane for Best<A> {
+    #[inline(always)]
+    fn read(self, from: u32) -> Self {
+        Best { value: self.value.read(from), index: self.index.read(from) }
+    }
+}
+
+macro_rules! positions {
+    ($($(#[$doc:meta])* $F:ident: $better:tt $none:ident;)*) => {$(
+        $(#[$doc])*
+        pub struct $F;
+
+        impl<T: Scalar<Acc: Lane>> Fold<T> for $F {
+            type Acc = Best<T::Acc>;
+            type Out = u32;
+            #[inline(always)]
+            fn none() -> Best<T::Acc> {
+                Best { value: T::$none.to_acc(), index: u32::MAX }
+            }
+            #[inline(always)]
+            fn take(acc: Best<T::Acc>, x: T, index: u32) -> Best<T::Acc> {
+                <Self as Fold<T>>::merge(acc, Best { value: x.to_acc(), index })
+            }
+            // A NaN is neither better nor equal. The worst value itself replaces none, whose position is higher.
+            #[inline(always)]
+            fn merge(a: Best<T::Acc>, b: Best<T::Acc>) -> Best<T::Acc> {
+                let replaces = b.value $better a.value || b.value == a.value && b.index < a.index;
+                // One by one, or the choice is between addresses.
+                Best {
+                    value: if replaces { b.value } else { a.value },
+                    index: if replaces { b.index } else { a.index },
+                }
+            }
+            #[inline(always)]
+            fn out(acc: Best<T::Acc>) -> u32 {
+                if acc.index == u32::MAX { 0 } else { acc.index }
+            }
+        }
+    )*};
+}
+positions! {
+    /// The lowest position of the largest element; NaN is skipped. 0 if there is nothing else.
+    ArgMax: > LOWEST;
+    /// The lowest position of the smallest element; NaN is skipped. 0 if there is nothing else.
+    ArgMin: < HIGHEST;
+}

@@ -1,0 +1,231 @@
+//! `rmsnorm` and `layernorm` of rows.
+
+use super::row::{HELD, Row, aligned, by_blocks, here};
+use amdgpu_device::math::Value;
+use amdgpu_device::prelude::*;
+use amdgpu_device::team::Team;
+use amdgpu_device::wave::Lane;
+use amdgpu_device::{by_vector, unroll};
+
+/// `dst[c] = src[c] / √(mean of squares + eps) · alpha[c]` along each row of `n_cols` elements; without `alpha` if it is null.
+///
+/// Each workgroup is a row, of whatever size: `block_size` is not needed. f16 and bf16 compute in f32 and round once.
+#[amdgpu_kernel(
+    name = "rmsnorm_{T}",
+    T in [bf16, f16, f32, f64],
+    launch(workgroup = 256, rows = dst.len() / n_cols.max(1)),
+)]
+pub unsafe fn rmsnorm<T: Scalar<Acc: Float + Value + Lane>>(
+    #[len(dst.len() / n_cols.max(1) * n_cols)] src: *const T,
+    dst: *mut T,
+    #[nullable]
+    #[len(n_cols)]
+    alpha: *const T,
+    n_cols: i32,
+    block_size: i32,
+    eps: f32,
+) {
+    let _ = block_size;
+    // SAFETY: the caller gives a row for each workgroup
+    unsafe {
+        by_vector!(T, N => {
+            let mut team = Team::workgroup();
+            let columns = n_cols.max(0) as usize;
+            let (src, dst) = here(src, dst, columns);
+            let row = Row::<N>::new(&team, columns, aligned(&[src, dst, alpha]));
+            by_blocks!(row, K => {
+                let held = hold::<T, N, K>(&row, src, T::ZERO);
+                let mut normal = Normal { fill: T::ZERO, mean: T::Acc::ZERO, scale: T::Acc::ONE };
+                let squares = total::<T, N, K, true>(&mut team, &row, &held, src, &normal);
+                normal.scale = scale::<T>(squares, columns, eps);
+                write::<T, N, K>(&row, &held, src, &normal, dst, alpha, core::ptr::null());
+            })
+        });
+    }
+}
+
+/// `dst[c] = (src[c] − mean) / √(variance + eps) · alpha[c] + beta[c]` along each row of `n_cols` elements; without
+/// `alpha`, `beta` if they are null.
+///
+/// Each workgroup is a row, of whatever size: `block_size` is not needed. f16 and bf16 compute in f32 and round once.
+/// Everything is reckoned from the row's first element, and the variance from the mean, so that a row far from zero
+/// loses nothing: a constant row gives 0.
+#[amdgpu_kernel(
+    name = "layernorm_{T}",
+    T in [bf16, f16, f32, f64],
+    launch(workgroup = 256, rows = dst.len() / n_cols.max(1)),
+)]
+pub unsafe fn layernorm<T: Scalar<Acc: Float + Value + Lane>>(
+    #[len(dst.len() / n_cols.max(1) * n_cols)] src: *const T,
+    dst: *mut T,
+    #[nullable]
+    #[len(n_cols)]
+    alpha: *const T,
+    #[nullable]
+    #[len(n_cols)]
+    beta: *const T,
+    n_cols: i32,
+    block_size: i32,
+    eps: f32,
+) {
+    let _ = block_size;
+    // SAFETY: the caller gives a row for each workgroup
+    unsafe {
+        let columns = n_cols.max(0) as usize;
+        if columns == 0 {
+            return;
+        }
+        by_vector!(T, N => {
+            let mut team = Team::workgroup();
+            let (src, dst) = here(src, dst, columns);
+            let row = Row::<N>::new(&team, columns, aligned(&[src, dst, alpha, beta]));
+            let fill = src.read();
+            by_blocks!(row, K => {
+                let held = hold::<T, N, K>(&row, src, fill);
+                let mut normal = Normal { fill, mean: T::Acc::ZERO, scale: T::Acc::ONE };
+                let sum = total::<T, N, K, false>(&mut team, &row, &held, src, &normal);
+                normal.mean = sum.div(T::Acc::from_f64(columns as f64));
+                let squares = total::<T, N, K, true>(&mut team, &row, &held, src, &normal);
+                normal.scale = scale::<T>(squares, columns, eps);
+                write::<T, N, K>(&row, &held, src, &normal, dst, alpha, beta);
+            })
+        });
+    }
+}
+
+/// `1/√(sum/columns + eps)`
+#[inline(always)]
+fn scale<T: Scalar<Acc: Float + Value>>(sum: T::Acc, columns: usize, eps: f32) -> T::Acc {
+    sum.div(T::Acc::from_f64(columns as f64)).add(T::Acc::from_f32(eps)).sqrt().recip()
+}
+
+/// `K` blocks of the row.
+#[inline(always)]
+unsafe fn hold<T: Scalar, const N: usize, const K: usize>(
+    row: &Row<N>,
+    src: *const T,
+    fill: T,
+) -> [[T::Acc; N]; K] {
+    let mut held = [[fill.to_acc(); N]; K];
+    unroll!(K, B => {
+        if row.has(B) {
+            // SAFETY: the caller's
+            held[B] = unsafe { row.load_acc(src, B, fill) };
+        }
+    });
+    held
+}
+
+/// What is done to an element: `(x − fill − mean) · scale`.
+struct Normal<T: Scalar> {
+    /// Stands for what is beyond the row, too.
+    fill: T,
+    mean: T::Acc,
+    scale: T::Acc,
+}
+
+impl<T: Scalar> Normal<T> {
+    #[inline(always)]
+    fn distance(&self, x: T::Acc) -> T::Acc {
+        x.sub(self.fill.to_acc()).sub(self.mean)
+    }
+}
+
+/// The sum over the row of the distances, or of their squares.
+#[inline(always)]
+unsafe fn total<T: Scalar<Acc: Lane>, const N: usize, const K: usize, const SQUARES: bool>(
+    team: &mut Team,
+    row: &Row<N>,
+    held: &[[T::Acc; N]; K],
+    src: *const T,
+    normal: &Normal<T>,
+) -> T::Acc {
+    let mut sum = T::Acc::ZERO;
+    if const { K == 0 } {
+        let mut k = 0;
+        while row.has(k) {
+            // SAFETY: the caller's
+            let block = unsafe { row.load_acc(src, k, normal.fill) };
+            sum = add::<T, N, SQUARES>(sum, row, k, block, normal);
+            k += 1;
+        }
+    }
+    unroll!(K, B => if row.has(B) {
+        sum = add::<T, N, SQUARES>(sum, row, B, held[B], normal);
+    });
+    team.reduce(sum, T::Acc::ZERO, Scalar::add)
+}
+
+/// A block's part in [`total`].
+#[inline(always)]
+fn add<T: Scalar, const N: usize, const SQUARES: bool>(
+    mut sum: T::Acc,
+    row: &Row<N>,
+    k: usize,
+    block: [T::Acc; N],
+    normal: &Normal<T>,
+) -> T::Acc {
+    unroll!(N, J => {
+        let d = normal.distance(block[J]);
+        let term = if SQUARES { d.mul(d) } else { d };
+        sum = sum.add(if row.is_column(k, J) { term } else { T::Acc::ZERO });
+    });
+    sum
+}
+
+/// The row's results.
+#[inline(always)]
+unsafe fn write<T: Scalar, const N: usize, const K: usize>(
+    row: &Row<N>,
+    held: &[[T::Acc; N]; K],
+    src: *const T,
+    normal: &Normal<T>,
+    dst: *mut T,
+    alpha: *const T,
+    beta: *const T,
+) {
+    // SAFETY: the caller's
+    unsafe {
+        if const { K == 0 } {
+            let mut k = 0;
+            while row.has(k) {
+                let block = row.load_acc(src, k, normal.fill);
+                row.store_acc(dst, k, weighed(row, k, block, normal, alpha, beta));
+                k += 1;
+            }
+        }
+        unroll!(K, B => if row.has(B) {
+            row.store_acc(dst, B, weighed(row, B, held[B], normal, alpha, beta));
+        });
+    }
+}
+
+/// A block's results: the distances, scaled, times `alpha` plus `beta`, without either that is null.
+#[inline(always)]
+unsafe fn weighed<T: Scalar, const N: usize>(
+    row: &Row<N>,
+    k: usize,
+    block: [T::Acc; N],
+    normal: &Normal<T>,
+    alpha: *const T,
+    beta: *const T,
+) -> [T::Acc; N] {
+    let mut y = block;
+    unroll!(N, J => y[J] = normal.distance(block[J]).mul(normal.scale));
+    // SAFETY: the caller's
+    unsafe {
+        if !alpha.is_null() {
+            let alpha = row.load_acc(alpha, k, T::ONE);
+            unroll!(N, J => {
+                y[J] = y[J].mul(alpha[J]);
+            });
+        }
+        if !beta.is_null() {
+            let beta = row.load_acc(beta, k, T::ZERO);
+            unroll!(N, J => {
+                y[J] = y[J].add(beta[J]);
+            });
+        }
+    }
+    y
+}

@@ -1,0 +1,126 @@
+//! `softmax`: `dst[c] = e^(src[c] − max) / Σ e^(src[·] − max)` along each row.
+
+use super::row::{HELD, Row, aligned, by_blocks, here};
+use amdgpu_device::extremum::Extremum;
+use amdgpu_device::math::{Compute, Value};
+use amdgpu_device::prelude::*;
+use amdgpu_device::team::Team;
+use amdgpu_device::wave::Lane;
+use amdgpu_device::{by_vector, unroll};
+
+/// The softmax of each row of `n_cols` elements; each workgroup is a row, of whatever size.
+///
+/// f16 and bf16 compute in f32 and round once. A row is read once if it fits into registers, else twice.
+#[amdgpu_kernel(
+    name = "softmax_{T}",
+    T in [bf16, f16, f32, f64],
+    launch(workgroup = 256, rows = dst.len() / n_cols.max(1)),
+)]
+pub unsafe fn softmax<T: Compute<Acc: Float + Value + Lane> + Extremum>(
+    #[len(dst.len() / n_cols.max(1) * n_cols)] src: *const T,
+    dst: *mut T,
+    n_cols: i32,
+) {
+    // SAFETY: the caller gives a row for each workgroup
+    unsafe {
+        by_vector!(T, N => {
+            let mut team = Team::workgroup();
+            let columns = n_cols.max(0) as usize;
+            let (src, dst) = here(src, dst, columns);
+            let row = Row::<N>::new(&team, columns, aligned(&[src, dst]));
+            by_blocks!(row, K => if K > 0 {
+                held::<T, N, K>(&mut team, &row, src, dst)
+            } else {
+                streamed::<T, N>(&mut team, &row, src, dst)
+            })
+        });
+    }
+}
+
+/// With `K` blocks of the row in each lane's registers.
+#[inline(always)]
+unsafe fn held<T: Compute<Acc: Float + Value + Lane> + Extremum, const N: usize, const K: usize>(
+    team: &mut Team,
+    row: &Row<N>,
+    src: *const T,
+    dst: *mut T,
+) {
+    let lowest = T::LOWEST.to_acc();
+    let mut x = [[lowest; N]; K];
+    let mut top = lowest;
+    unroll!(K, B => {
+        if row.has(B) {
+            // SAFETY: the caller's
+            x[B] = unsafe { row.load_acc(src, B, T::LOWEST) };
+        }
+    });
+    unroll!(K, B => {
+        unroll!(N, J => {
+            top = T::larger(top, x[B][J]);
+        });
+    });
+    let top = team.reduce(top, lowest, T::larger);
+    let mut sum = T::Acc::ZERO;
+    unroll!(K, B => {
+        if row.has(B) {
+            unroll!(N, J => {
+                x[B][J] = T::exp(x[B][J].sub(top));
+                sum = sum.add(x[B][J]);
+            });
+        }
+    });
+    let scale = team.reduce(sum, T::Acc::ZERO, Scalar::add).recip();
+    unroll!(K, B => {
+        if row.has(B) {
+            unroll!(N, J => {
+                x[B][J] = x[B][J].mul(scale);
+            });
+            // SAFETY: the caller's
+            unsafe { row.store_acc(dst, B, x[B]) };
+        }
+    });
+}
+
+/// With a running maximum, to which the running sum is rescaled, and a second pass.
+#[inline(always)]
+unsafe fn streamed<T: Compute<Acc: Float + Value + Lane> + Extremum, const N: usize>(
+    team: &mut Team,
+    row: &Row<N>,
+    src: *const T,
+    dst: *mut T,
+) {
+    let lowest = T::LOWEST.to_acc();
+    // While there was −∞ alone, e^(x − max) would be NaN.
+    let finite = |top: T::Acc| if top == lowest { T::Acc::ZERO } else { top };
+    let (mut top, mut sum) = (lowest, T::Acc::ZERO);
+    let mut k = 0;
+    while row.has(k) {
+        // SAFETY: the caller's
+        let x = unsafe { row.load_acc(src, k, T::LOWEST) };
+        let before = top;
+        unroll!(N, J => {
+            top = T::larger(top, x[J]);
+        });
+        let base = finite(top);
+        sum = sum.mul(T::exp(before.sub(base)));
+        unroll!(N, J => {
+            sum = sum.add(T::exp(x[J].sub(base)));
+        });
+        k += 1;
+    }
+    let all = team.reduce(top, lowest, T::larger);
+    let sum = sum.mul(T::exp(top.sub(finite(all))));
+    let scale = team.reduce(sum, T::Acc::ZERO, Scalar::add).recip();
+    let mut k = 0;
+    while row.has(k) {
+        // SAFETY: the caller's
+        unsafe {
+            let mut x = row.load_acc(src, k, T::LOWEST);
+            unroll!(N, J => {
+                x[J] = T::exp(x[J].sub(all)).mul(scale);
+            });
+            row.store_acc(dst, k, x);
+        }
+        k += 1;
+    }
+}

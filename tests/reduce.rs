@@ -1,0 +1,165 @@
+//! Reductions, in the emulator's check mode: waves take turns in random order, and races, uninitialised reads and missing
+//! waits are faults.
+
+mod common;
+
+use candle_amdgpu::kernels::reduce::*;
+use candle_amdgpu::verify::{Call, Draw, Expected, Family, Options, Values, family, verify};
+use candle_amdgpu::{
+    Device, DeviceBuffer, Kernel, LaunchConfig, Layout, Module, Null, REDUCE, Result, Stream, bf16, f16,
+};
+
+/// The device of a target, from now on in check mode.
+fn device(arch: &str) -> Device {
+    let device = common::device(arch);
+    if let Ok(mut options) = amdhip64::launch_options(device.ordinal()) {
+        options.check = true;
+        options.shuffle = Some(0x5eed);
+        amdhip64::set_launch_options(device.ordinal(), options).expect("an emulated device");
+    }
+    device
+}
+
+/// A test on a wave of 32 lanes and on one of 64.
+fn on_both_waves(test: impl Fn(&Stream) -> Result<()>) {
+    for arch in ["gfx1100", "gfx90a"] {
+        let stream = device(arch).stream().expect("a stream");
+        test(&stream).unwrap_or_else(|error| panic!("{arch}: {error}"));
+    }
+}
+
+const OWN: LaunchConfig = LaunchConfig::auto();
+
+#[test]
+fn the_first_of_two_largest_is_the_argmax() {
+    on_both_waves(|stream| {
+        let mut row = vec![0.0_f32; 2048];
+        (row[1], row[1024]) = (7.0, 7.0);
+        let src = DeviceBuffer::from_slice(stream, &row)?;
+        let mut dst = DeviceBuffer::zeros(stream, 1)?;
+        for config in [OWN, LaunchConfig::explicit([1, 1, 1], [1024, 1, 1], 0)] {
+            fast_argmax_f32(stream, config, 2048, &Layout::flat(2048), &src, &mut dst)?;
+            assert_eq!(dst.to_vec()?, [1]);
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn an_argmax_skips_nan() {
+    on_both_waves(|stream| {
+        let src = DeviceBuffer::from_slice(stream, &[1.0_f32, f32::NAN, 2.0, 5.0])?;
+        let mut dst = DeviceBuffer::zeros(stream, 1)?;
+        fast_argmax_f32(stream, OWN, 4, &Layout::flat(4), &src, &mut dst)?;
+        assert_eq!(dst.to_vec()?, [3]);
+        Ok(())
+    });
+}
+
+#[test]
+fn a_signalling_nan_does_not_hide_what_was_larger_before() {
+    on_both_waves(|stream| {
+        let mut row = vec![1.0_f32; 4096];
+        row[0] = 9.0;
+        row[1024..].fill(f32::from_bits(0x7f80_0001));
+        let src = DeviceBuffer::from_slice(stream, &row)?;
+        let mut dst = DeviceBuffer::zeros(stream, 1)?;
+        fast_max_f32(stream, OWN, 4096, &Layout::flat(4096), &src, &mut dst)?;
+        assert_eq!(dst.to_vec()?, [9.0]);
+        Ok(())
+    });
+}
+
+#[test]
+fn four_thousand_ones_add_up_in_half_precision() {
+    on_both_waves(|stream| {
+        let layout = Layout::flat(4096);
+        let halves = DeviceBuffer::from_slice(stream, &vec![f16::ONE; 4096])?;
+        let mut half = DeviceBuffer::zeros(stream, 1)?;
+        fast_sum_f16(stream, OWN, 4096, &layout, &halves, &mut half)?;
+        assert_eq!(half.to_vec()?, [f16::from_f32(4096.0)]);
+        let brains = DeviceBuffer::from_slice(stream, &vec![bf16::ONE; 4096])?;
+        let mut brain = DeviceBuffer::zeros(stream, 1)?;
+        fast_sum_bf16(stream, OWN, 4096, &layout, &brains, &mut brain)?;
+        assert_eq!(brain.to_vec()?, [bf16::from_f32(4096.0)]);
+        Ok(())
+    });
+}
+
+#[test]
+fn a_constant_row_is_normalised_to_zero() {
+    on_both_waves(|stream| {
+        // In registers, and in several passes; 1234.567 has no exact sum.
+        for (columns, value) in [(256, 1234.0_f32), (1000, 1234.567), (9001, 1234.567)] {
+            let src = DeviceBuffer::from_slice(stream, &vec![value; columns])?;
+            let mut dst = DeviceBuffer::from_slice(stream, &vec![1.0_f32; columns])?;
+            layernorm_f32(stream, OWN, &src, &mut dst, Null, Null, columns as i32, 0, 1e-5)?;
+            assert_eq!(dst.to_vec()?, vec![0.0; columns]);
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn a_row_of_nothing_sums_to_zero() {
+    on_both_waves(|stream| {
+        let src = DeviceBuffer::<f32>::zeros(stream, 0)?;
+        let mut dst = DeviceBuffer::from_slice(stream, &[7.0_f32; 5])?;
+        fast_sum_small_f32(stream, OWN, 5, 0, 1, Null, &src, &mut dst)?;
+        assert_eq!(dst.to_vec()?, [0.0; 5]);
+        Ok(())
+    });
+}
+
+#[test]
+fn a_grid_that_is_not_the_rows_is_refused() {
+    let stream = device("gfx1100").stream().expect("a stream");
+    let src = DeviceBuffer::from_slice(&stream, &[1.0_f32; 12]).expect("memory");
+    let mut dst = DeviceBuffer::<f32>::zeros(&stream, 12).expect("memory");
+    let config = LaunchConfig::explicit([4, 1, 1], [32, 1, 1], 0);
+    let error = softmax_f32(&stream, config, &src, &mut dst, 4).expect_err("three rows");
+    assert!(error.to_string().contains("3 rows need the grid [3, 1, 1], not [4, 1, 1]"), "{error}");
+}
+
+/// The family on small cases, of which some reduce an outer dimension that is long.
+struct Small(&'static dyn Family);
+
+impl Family for Small {
+    fn module(&self) -> &'static Module {
+        self.0.module()
+    }
+
+    fn call(&self, kernel: &'static Kernel, draw: &Draw) -> Option<Call> {
+        let mut draw = draw.clone();
+        if draw.layout.numel() > 3000 {
+            draw.layout = Layout::new(&[12, 150], &[1, 12], 0).expect("1,800 elements");
+            draw.small[0] = (0..3).find(|small| (small + 1800 % 7) % 3 == 1).expect("the last dimension");
+            draw.values = Values::Seed(7);
+        }
+        self.0.call(kernel, &draw)
+    }
+
+    fn expected(&self, call: &Call) -> Vec<Expected> {
+        self.0.expected(call)
+    }
+}
+
+fn check_all(arch: &str) {
+    let device = device(arch);
+    let small = Small(family("reduce").expect("it is verified"));
+    for kernel in REDUCE.kernels() {
+        let outcome =
+            verify(&small, kernel, &device, Options { cases: 3, seed: 5 }).expect("the device works");
+        assert_eq!(outcome.failure, None, "{} on {arch}", kernel.name);
+    }
+}
+
+#[test]
+fn no_kernel_races_in_waves_of_32() {
+    check_all("gfx1100");
+}
+
+#[test]
+fn no_kernel_races_in_waves_of_64() {
+    check_all("gfx90a");
+}

@@ -76,8 +76,12 @@ impl Function {
     /// The kernel's own geometry where it states one, else `config`: for callers that launch by name, as Candle
     /// does, with a geometry that suits other hardware.
     pub fn own_geometry_or(&self, config: LaunchConfig) -> LaunchConfig {
-        match self.kernel().map(|kernel| &kernel.geometry) {
-            Some(own) if own.items.is_some() || own.grid.is_some() => LaunchConfig::Auto,
+        match (self.kernel().map(|kernel| &kernel.geometry), config) {
+            // A workgroup is a row: how many there are, the caller knows alone.
+            (Some(own), LaunchConfig::Explicit { grid, .. }) if own.rows.is_some() => {
+                LaunchConfig::Explicit { grid, block: own.workgroup, lds_bytes: own.lds_bytes }
+            }
+            (Some(own), _) if own.items.is_some() || own.grid.is_some() => LaunchConfig::Auto,
             _ => config,
         }
     }
@@ -103,10 +107,13 @@ impl Function {
         let mut values = [Count::default(); MAX_ARGS];
         let stated = self.kernel().map_or(&[][..], |kernel| kernel.args);
         for ((value, arg), &at) in values.iter_mut().zip(stated).zip(args) {
-            // SAFETY: as promised by the caller, an address for each parameter.
-            *value = unsafe { integer(arg.ty.element(), at) };
+            // How long memory is, is not known here.
+            if !arg.ty.is_pointer() {
+                // SAFETY: as promised by the caller, an address for each parameter.
+                *value = unsafe { integer(arg.ty.element(), at) };
+            }
         }
-        let Some(geometry) = Resolved::new(config, self.name(), self.kernel(), &values)? else {
+        let Some(geometry) = Resolved::new(config, self.name(), self.kernel(), &values, false)? else {
             return Ok(());
         };
         let geometry = self.check(geometry, &stream)?;
@@ -255,7 +262,8 @@ impl<'a, S: AsStream> LaunchBuilder<'a, S> {
         }
         let stream = stream.stream_ref()?;
         let values: Vec<Count> = slots.iter().map(Slot::count).collect();
-        let Some(geometry) = Resolved::new(config, function.name(), function.kernel(), &values)? else {
+        let Some(geometry) = Resolved::new(config, function.name(), function.kernel(), &values, false)?
+        else {
             return Ok(());
         };
         let geometry = function.check(geometry, &stream)?;

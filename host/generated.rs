@@ -164,7 +164,9 @@ fn launch_on(
     let values = &values[..slots.len()];
     check_memory(kernel, layouts, slots, values, stream)?;
 
-    let Some(geometry) = Resolved::new(config, kernel.name, Some(kernel), values)? else { return Ok(()) };
+    let Some(geometry) = Resolved::new(config, kernel.name, Some(kernel), values, true)? else {
+        return Ok(());
+    };
     check_null(kernel, slots, values)?;
     let function = stream.device.get_or_load_func(kernel.name, module)?;
     let geometry = function.check(geometry, stream)?;

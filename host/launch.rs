@@ -54,19 +54,22 @@ pub(crate) struct Resolved {
 const MAX_LANES: u64 = u32::MAX as u64;
 
 impl Resolved {
-    /// The geometry of a launch; `None` if there is nothing to do.
+    /// The geometry of a launch; `None` if there is nothing to do. `lengths` says whether `values` has those of memory,
+    /// without which the number of rows is not known.
     pub(crate) fn new(
         config: LaunchConfig,
         name: &str,
         kernel: Option<&Kernel>,
         values: &[Count],
+        lengths: bool,
     ) -> Result<Option<Resolved>> {
         let stated = kernel.map(|kernel| &kernel.geometry);
         let items = stated.and_then(|g| g.items.as_ref()).map(|items| (items.eval)(values).get());
         if items == Some(0) {
             return Ok(None);
         }
-        let rows = stated.and_then(|g| g.rows.as_ref()).map(|rows| (rows.eval)(values).get());
+        let rows =
+            stated.and_then(|g| g.rows.as_ref()).filter(|_| lengths).map(|rows| (rows.eval)(values).get());
         if rows == Some(0) {
             return Ok(None);
         }
@@ -81,7 +84,7 @@ impl Resolved {
         let block = geometry.workgroup;
         let grid = match (&geometry.grid, items.or(rows)) {
             (Some(grid), _) => grid.map(|formula| clamp((formula.eval)(values).get())),
-            (None, Some(rows)) if geometry.rows.is_some() => [clamp(rows), 1, 1],
+            (None, Some(rows)) if geometry.items.is_none() => [clamp(rows), 1, 1],
             (None, Some(items)) => {
                 // Lanes that differ in y and z alone share their items.
                 let per_workgroup = (u128::from(block[0]) * u128::from(geometry.items_per_lane)).max(1);
@@ -177,7 +180,7 @@ mod tests {
     }
 
     fn grid(items: fn(&[Count]) -> Count) -> Option<[u32; 3]> {
-        Resolved::new(LaunchConfig::Auto, "k", Some(&kernel(items)), &[]).unwrap().map(|r| r.grid)
+        Resolved::new(LaunchConfig::Auto, "k", Some(&kernel(items)), &[], true).unwrap().map(|r| r.grid)
     }
 
     #[test]
@@ -191,7 +194,7 @@ mod tests {
     fn nothing_to_do_is_no_launch() {
         assert_eq!(grid(|_| Count(0)), None);
         let explicit = LaunchConfig::for_num_elems(0);
-        assert_eq!(Resolved::new(explicit, "k", Some(&kernel(|_| Count(0))), &[]), Ok(None));
+        assert_eq!(Resolved::new(explicit, "k", Some(&kernel(|_| Count(0))), &[], true), Ok(None));
     }
 
     #[test]

@@ -43,12 +43,16 @@ pub mod kernel;
 mod launch;
 mod layout;
 mod module;
+#[cfg(feature = "kernels")]
+pub mod reduce;
 #[cfg(feature = "verify")]
 pub mod reference;
 #[cfg(feature = "kernels")]
 pub mod rng;
 #[cfg(feature = "rocm-rs")]
 mod rocm;
+#[cfg(feature = "kernels")]
+pub mod sort;
 mod staging;
 mod stream;
 mod sys;

@@ -121,6 +121,39 @@ fn a_grid_that_is_not_the_rows_is_refused() {
     assert!(error.to_string().contains("3 rows need the grid [3, 1, 1], not [4, 1, 1]"), "{error}");
 }
 
+#[test]
+fn long_rows_are_split_over_workgroups() {
+    use candle_amdgpu::reduce::{Extreme, max, position, sum};
+    // Not in check mode, for it is long: a single row that ends within a part, and rows of whole parts.
+    let stream = common::device("gfx1030").stream().expect("a stream");
+    let run = |rows: usize, columns: usize| -> Result<()> {
+        let mut data: Vec<f32> = (0..rows * columns).map(|i| (i % 7) as f32 - 3.0).collect();
+        let expected: Vec<f32> = data.chunks(columns).map(|row| row.iter().sum()).collect();
+        let src = DeviceBuffer::from_slice(&stream, &data)?;
+        let mut dst = DeviceBuffer::<f32>::zeros(&stream, rows)?;
+        sum(&stream, &src.view(), columns, &mut dst.view_mut())?;
+        assert_eq!(dst.to_vec()?, expected);
+        let halves: Vec<f16> = data.iter().map(|&x| f16::from_f32(x)).collect();
+        let halves = DeviceBuffer::from_slice(&stream, &halves)?;
+        let mut half = DeviceBuffer::<f16>::zeros(&stream, rows)?;
+        sum(&stream, &halves.view(), columns, &mut half.view_mut())?;
+        assert_eq!(half.to_vec()?, expected.iter().map(|&x| f16::from_f32(x)).collect::<Vec<_>>());
+        for row in data.chunks_mut(columns) {
+            (row[columns - 1], row[columns / 2]) = (9.0, 9.0);
+        }
+        let src = DeviceBuffer::from_slice(&stream, &data)?;
+        max(&stream, &src.view(), columns, &mut dst.view_mut())?;
+        assert_eq!(dst.to_vec()?, vec![9.0; rows]);
+        let mut at = DeviceBuffer::<u32>::zeros(&stream, rows)?;
+        position(&stream, &src.view(), columns, Extreme::Largest, &mut at.view_mut())?;
+        assert_eq!(at.to_vec()?, vec![columns as u32 / 2; rows]);
+        Ok(())
+    };
+    run(1, 70_001).expect("one row");
+    run(3, 1 << 16).expect("three rows");
+    run(3, 1000).expect("rows that are not split");
+}
+
 /// The family on small cases, of which some reduce an outer dimension that is long.
 struct Small(&'static dyn Family);
 

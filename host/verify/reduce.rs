@@ -18,6 +18,8 @@ impl Family for Reduce {
         match operation(kernel)? {
             Operation::Fast(how) => fast_call(kernel, draw, how),
             Operation::Small => small_call(kernel, draw),
+            Operation::Wide | Operation::Narrow => parts_call(kernel, draw),
+            Operation::Join { .. } => join_call(kernel, draw),
             Operation::Sum => sum_call(kernel, draw),
             Operation::Softmax | Operation::Norm { .. } => rows_call(kernel, draw),
             Operation::Rope(_) => rope_call(kernel, draw),
@@ -28,6 +30,9 @@ impl Family for Reduce {
         let result = match operation(call.kernel) {
             Some(Operation::Fast(how)) => fast_expected(call, how),
             Some(Operation::Small) => small_expected(call),
+            Some(Operation::Wide) => parts_expected(call, "len"),
+            Some(Operation::Narrow) => parts_expected(call, "parts"),
+            Some(Operation::Join { largest }) => join_expected(call, largest),
             Some(Operation::Sum) => sum_expected(call),
             Some(Operation::Softmax) => softmax_expected(call),
             Some(Operation::Norm { centred }) => norm_expected(call, centred),
@@ -44,6 +49,9 @@ impl Family for Reduce {
 enum Operation {
     Fast(How),
     Small,
+    Wide,
+    Narrow,
+    Join { largest: bool },
     Sum,
     Softmax,
     Norm { centred: bool },
@@ -73,6 +81,10 @@ fn operation(kernel: &Kernel) -> Option<Operation> {
         "fast_argmin" => Operation::Fast(How::Position { largest: false }),
         "fast_argmax" => Operation::Fast(How::Position { largest: true }),
         "fast_sum_small" => Operation::Small,
+        "fast_sum_wide" => Operation::Wide,
+        "fast_sum_narrow" => Operation::Narrow,
+        "fast_argmin_join" => Operation::Join { largest: false },
+        "fast_argmax_join" => Operation::Join { largest: true },
         "sum" => Operation::Sum,
         "softmax" => Operation::Softmax,
         "rmsnorm" => Operation::Norm { centred: false },
@@ -216,6 +228,68 @@ fn small_expected(call: &Call) -> (Array, Tolerance) {
         reduce::sum(src.dtype(), elements[i * len..][..len].iter().copied())
     });
     (data, Tolerance::Exact)
+}
+
+/// Contiguous rows, of which the last may be short where rows are counted by their elements.
+fn parts_call(kernel: &'static Kernel, draw: &Draw) -> Option<Call> {
+    let numel = draw.layout.numel();
+    let len = [numel, 1, 3, 33, 100, 700, 4096][(draw.small[0] + numel) % 7].min(numel).max(1);
+    let whole = numel / len;
+    let wide = kernel.name.starts_with("fast_sum_wide");
+    let (rows, numel) = if wide { (numel.div_ceil(len), numel) } else { (whole, whole * len) };
+    Call::new(kernel, draw.grid, vec![], |name, dtype| match name {
+        "src" => memory(addends(dtype, numel, &mut draw.random(0)), draw, 0),
+        "dst" => memory(draw.array(dtype, rows, 1), draw, 1),
+        "numel" => number(dtype, numel),
+        "rows" => number(dtype, rows),
+        "len" | "parts" => number(dtype, len),
+        _ => None,
+    })
+}
+
+fn parts_expected(call: &Call, len: &str) -> (Array, Tolerance) {
+    let (src, dst) = (call.memory("src").expect("never null"), call.memory("dst").expect("never null"));
+    let len = call.value(len).to_int() as usize;
+    let all = values(src);
+    let rows: Vec<&[Value]> = all.chunks(len).collect();
+    let sum = |i: usize| reduce::sum(dst.dtype(), rows[i].iter().copied());
+    (Array::from_fn(dst.dtype(), dst.len(), sum), Tolerance::Exact)
+}
+
+/// Rows in parts, with what each part has found.
+fn join_call(kernel: &'static Kernel, draw: &Draw) -> Option<Call> {
+    let numel = draw.layout.numel().min(20_000);
+    let columns = [numel, 1, 3, 33, 100, 700, 4096][(draw.small[0] + numel) % 7].min(numel).max(1);
+    let rows = numel / columns;
+    let len = 1 + draw.small[1];
+    let parts = columns.div_ceil(len);
+    let src = kernel.args.iter().find(|arg| arg.name == "src")?.ty.element();
+    let src = draw.array(DType::from_name(src)?, rows * columns, 0);
+    let largest = kernel.name.contains("argmax");
+    let found = Array::from_fn(DType::U32, rows * parts, |i| {
+        let (row, part) = (i / parts, i % parts);
+        let elements = (part * len..columns.min((part + 1) * len)).map(|at| src.get(row * columns + at));
+        Value::from_int(DType::U32, reduce::position(largest, elements) as i128)
+    });
+    Call::new(kernel, draw.grid, vec![], |name, dtype| match name {
+        "src" => memory(src.clone(), draw, 0),
+        "found" => memory(found.clone(), draw, 1),
+        "dst" => memory(draw.array(dtype, rows, 2), draw, 2),
+        "rows" => number(dtype, rows),
+        "columns" => number(dtype, columns),
+        "parts" => number(dtype, parts),
+        "len" => number(dtype, len),
+        _ => None,
+    })
+}
+
+fn join_expected(call: &Call, largest: bool) -> (Array, Tolerance) {
+    let columns = call.value("columns").to_int() as usize;
+    let all = values(call.memory("src").expect("`src` is never null"));
+    let rows: Vec<&[Value]> = all.chunks(columns).collect();
+    let position =
+        |i: usize| Value::from_int(DType::U32, reduce::position(largest, rows[i].iter().copied()) as i128);
+    (Array::from_fn(DType::U32, rows.len(), position), Tolerance::Exact)
 }
 
 /// Dimensions that are summed: bit i of the draw's number stands for dimension i.

@@ -18,7 +18,7 @@ use amdgpu_device::workgroup::{barrier_local, fixed_memory};
 use amdgpu_device::{by_vector, unroll};
 
 /// Elements that a lane of the stated geometry handles.
-const fn per_lane<T>() -> usize {
+pub const fn per_lane<T>() -> usize {
     64 / size_of::<T>()
 }
 
@@ -106,7 +106,7 @@ pub unsafe fn fast_sum_small<T: Scalar<Acc: Lane>>(
 
 /// Number of rows of `len` elements, and how many elements the last one has.
 #[inline]
-fn rows_of(numel: usize, len: usize) -> (usize, usize) {
+pub fn rows_of(numel: usize, len: usize) -> (usize, usize) {
     if len == 0 || numel == 0 {
         return (0, 0);
     }
@@ -115,8 +115,12 @@ fn rows_of(numel: usize, len: usize) -> (usize, usize) {
 }
 
 // Closures take the plan as a value: a reference to it, loaded from a closure, would keep it in scratch memory.
+/// Reduces all rows of a plan.
+///
+/// # Safety
+/// `src` holds what the plan addresses, `dst` an element for each row.
 #[inline(always)]
-unsafe fn reduce<F: Fold<T>, T: Scalar>(plan: Plan, src: *const T, dst: *mut F::Out) {
+pub unsafe fn reduce<F: Fold<T>, T: Scalar>(plan: Plan, src: *const T, dst: *mut F::Out) {
     // SAFETY: the caller's
     let write = move |row: usize, acc| unsafe { dst.add(row).write(F::out(acc)) };
     // SAFETY: the caller's

@@ -7,6 +7,7 @@ mod plan;
 mod rope;
 mod row;
 mod softmax;
+mod split;
 mod sum;
 
 pub use fast::{fast, fast_arg, fast_sum_small};
@@ -14,4 +15,5 @@ pub use fold::{ArgMax, ArgMin, Best, Fold, Max, Min, Sum};
 pub use norm::{layernorm, rmsnorm};
 pub use rope::{rope, rope_i, rope_thd};
 pub use softmax::softmax;
+pub use split::{WideSum, fast_arg_join, fast_sum_narrow, fast_sum_wide};
 pub use sum::sum;

@@ -30,12 +30,6 @@ impl<const N: usize> Row<N> {
         k * N * self.step < self.columns
     }
 
-    /// How many blocks of lanes it takes.
-    #[inline(always)]
-    pub fn blocks(&self) -> usize {
-        self.columns.div_ceil(N * self.step)
-    }
-
     /// Column `j` of this lane's block `k`.
     #[inline(always)]
     fn column(&self, k: usize, j: usize) -> usize {
@@ -45,7 +39,9 @@ impl<const N: usize> Row<N> {
     /// Whether there is such a column.
     #[inline(always)]
     pub fn is_column(&self, k: usize, j: usize) -> bool {
-        self.works && self.column(k, j) < self.columns
+        // Whole blocks end with the row: one comparison for all of a block.
+        let last = if self.whole { 0 } else { j };
+        self.works && self.column(k, last) < self.columns
     }
 
     /// Block `k` of memory laid out as the row; `fill` where there are no columns.
@@ -143,19 +139,15 @@ pub const HELD: usize = 4;
 /// Evaluates the block with `$k` as a constant: how many blocks a lane holds, 0 for a row that is too long.
 macro_rules! by_blocks {
     ($row:expr, $k:ident => $body:expr) => {
-        match $row.blocks() {
-            0 | 1 => {
-                const $k: usize = 1;
-                $body
-            }
-            2..=HELD => {
-                const $k: usize = HELD;
-                $body
-            }
-            _ => {
-                const $k: usize = 0;
-                $body
-            }
+        if !$row.has(1) {
+            const $k: usize = 1;
+            $body
+        } else if !$row.has(HELD) {
+            const $k: usize = HELD;
+            $body
+        } else {
+            const $k: usize = 0;
+            $body
         }
     };
 }

@@ -16,7 +16,7 @@ fn allowed_sgpr_spills(kernel: &str, gfx: &str) -> u32 {
     match kernel {
         "uerf_f64" | "ugelu_erf_f64" => 3,
         "unormcdf_f64" => 21,
-        _ if kernel.starts_with("indexed_moe_forward_") && gfx == "gfx90a" => 6,
+        _ if kernel.starts_with("indexed_moe_forward_") && gfx == "gfx90a" => 7,
         _ if function == "fast" && gfx == "gfx90a" => 28,
         _ if tiled && narrow && gfx == "gfx90a" => 3,
         _ if ["gemm", "gemv"].contains(&function) => 40,

@@ -90,98 +90,138 @@ impl<F: Format> Tile<F> {
     /// Fills in the rows' quants and scales of a step.
     #[inline(always)]
     unsafe fn fill_rows(self, matrix: Rows, first_row: u32, column: u32) {
-        let chunks = const { STEP * F::CHUNKS / F::ELEMENTS };
+        let lanes = workgroup_size();
         let mut task = local_id();
-        while task < ROWS * chunks {
-            let (row, part) = (task / chunks, task % chunks);
-            // Chunks of a row, counted from its beginning.
-            let chunk = column / STEP * chunks + part;
-            let (block, chunk) = (chunk / F::CHUNKS, chunk % F::CHUNKS);
-            let inside = block < matrix.blocks;
-            // Rows and columns beyond the matrix stand for the last ones; those columns count nothing.
-            let source = first_row + row;
-            let source = if source < matrix.count { source } else { matrix.count - 1 };
-            let block = if inside { block } else { 0 };
-            // SAFETY: the caller's
-            let (bits, header) = unsafe {
-                let block =
-                    matrix.from.add((source as usize * matrix.blocks as usize + block as usize) * F::BYTES);
-                (F::bits::<4>(block, chunk, 0), F::header(block, chunk))
-            };
-            let mut s = 0;
-            while s < F::SEGMENTS {
-                let place = F::place(chunk, s) + block * (F::ELEMENTS / SEGMENT);
-                // Where it is in the step; beyond the matrix any order will do.
-                let place = if inside {
-                    place % (STEP / SEGMENT)
-                } else {
-                    (part * F::SEGMENTS + s) % (STEP / SEGMENT)
-                };
-                let quants = [0, 1, 2, 3].map(|i| F::quants::<4>(&bits, i, chunk, s));
-                let Scale { scale, minimum } = F::scale(header, chunk, s);
-                let unit = row * Plan::<F>::UNITS + place * SEGMENT / Plan::<F>::UNIT;
-                // SAFETY: within the plan
-                unsafe {
-                    let to = self.at(Plan::<F>::X + row * STRIDE + place * 4);
-                    store(to, if inside { quants } else { [0; 4] });
-                    if (place * SEGMENT).is_multiple_of(Plan::<F>::UNIT) {
-                        self.float(Plan::<F>::X_SCALES + unit).write(if inside { scale } else { 0.0 });
-                        if const { F::MINIMUM } {
-                            self.float(Plan::<F>::MINIMA + unit).write(if inside { minimum } else { 0.0 });
-                        }
+        while task < ROWS * Self::CHUNKS {
+            // All loads, then all stores.
+            let tasks = [0, 1, 2, 3].map(|k| task + k * lanes);
+            // SAFETY: the caller's, and within the plan
+            unsafe {
+                let [a, b, c, d] = tasks.map(|task| self.load_chunk(matrix, first_row, column, task));
+                self.store_chunk(a, tasks[0]);
+                self.store_chunk(b, tasks[1]);
+                self.store_chunk(c, tasks[2]);
+                self.store_chunk(d, tasks[3]);
+            }
+            task += 4 * lanes;
+        }
+    }
+
+    /// Chunks of a row in a step.
+    const CHUNKS: u32 = STEP * F::CHUNKS / F::ELEMENTS;
+
+    /// Loads the chunk of a task. Rows and columns beyond the matrix stand for others; those columns count nothing.
+    #[inline(always)]
+    unsafe fn load_chunk(self, matrix: Rows, first_row: u32, column: u32, task: u32) -> Chunk<F> {
+        let row = first_row + task / Self::CHUNKS % ROWS;
+        let row = if row < matrix.count { row } else { matrix.count - 1 };
+        // Chunks of a row, counted from its beginning.
+        let chunk = column / STEP * Self::CHUNKS + task % Self::CHUNKS;
+        let (block, chunk) = (chunk / F::CHUNKS, chunk % F::CHUNKS);
+        let inside = block < matrix.blocks;
+        let block = if inside { block } else { 0 };
+        // SAFETY: the caller's
+        unsafe {
+            let from = matrix.from.add((row as usize * matrix.blocks as usize + block as usize) * F::BYTES);
+            Chunk { bits: F::bits::<4>(from, chunk, 0), header: F::header(from, chunk), block, chunk, inside }
+        }
+    }
+
+    /// Stores the segments and scales of a task's chunk.
+    #[inline(always)]
+    unsafe fn store_chunk(self, from: Chunk<F>, task: u32) {
+        if task >= ROWS * Self::CHUNKS {
+            return;
+        }
+        let Chunk { bits, header, block, chunk, inside } = from;
+        let (row, part) = (task / Self::CHUNKS, task % Self::CHUNKS);
+        let mut s = 0;
+        while s < F::SEGMENTS {
+            let place = F::place(chunk, s) + block * (F::ELEMENTS / SEGMENT);
+            // Where it is in the step; beyond the matrix any order will do.
+            let place = if inside { place } else { part * F::SEGMENTS + s } % (STEP / SEGMENT);
+            let quants = [0, 1, 2, 3].map(|i| F::quants::<4>(&bits, i, chunk, s));
+            let Scale { scale, minimum } = F::scale(header, chunk, s);
+            let unit = row * Plan::<F>::UNITS + place * SEGMENT / Plan::<F>::UNIT;
+            // SAFETY: within the plan
+            unsafe {
+                let to = self.at(Plan::<F>::X + row * STRIDE + place * 4);
+                store(to, if inside { quants } else { [0; 4] });
+                if (place * SEGMENT).is_multiple_of(Plan::<F>::UNIT) {
+                    self.float(Plan::<F>::X_SCALES + unit).write(if inside { scale } else { 0.0 });
+                    if const { F::MINIMUM } {
+                        self.float(Plan::<F>::MINIMA + unit).write(if inside { minimum } else { 0.0 });
                     }
                 }
-                s += 1;
             }
-            task += workgroup_size();
+            s += 1;
         }
     }
 
     /// Fills in the vectors' bytes, scales and sums of a step.
     #[inline(always)]
     unsafe fn fill_vectors(self, vectors: Rows, first: u32, column: u32) {
+        let lanes = workgroup_size();
         let mut task = local_id();
         while task < VECTORS * GROUPS {
-            let (vector, part) = (task / GROUPS, task % GROUPS);
-            let group = column / GROUP + part;
-            let inside = group < vectors.blocks;
-            let source = first + vector;
-            let source = if source < vectors.count { source } else { vectors.count - 1 };
-            let group = if inside { group } else { 0 };
+            let tasks = [task, task + lanes];
             // SAFETY: the caller's, and within the plan
             unsafe {
-                let from = vectors
-                    .from
-                    .add(source as usize * vectors.stride + group as usize * Q8_1_BYTES)
-                    .cast::<u32>();
-                let scale = f16::from_bits(from.read() as u16).to_f32();
-                let scale = if inside { scale } else { 0.0 };
-                self.float(Plan::<F>::Y_SCALES + vector * GROUPS + part).write(scale);
-                let mut half = 0;
-                let mut sum = 0;
-                while half < 2 {
-                    let mut words = [0; 4];
-                    let mut i = 0;
-                    while i < 4 {
-                        words[i] = if inside { from.add(1 + 4 * half + i).read() } else { 0 };
-                        sum = dot4(ONES, words[i], sum);
-                        i += 1;
-                    }
-                    store(self.at(Plan::<F>::Y + vector * STRIDE + part * 8 + 4 * half as u32), words);
-                    if const { F::MINIMUM && Plan::<F>::UNIT == SEGMENT } || half == 1 {
-                        let unit = vector * Plan::<F>::UNITS
-                            + (part * GROUP + half as u32 * SEGMENT) / Plan::<F>::UNIT;
-                        if const { F::MINIMUM } {
-                            self.float(Plan::<F>::SUMS + unit).write(scale * sum as f32);
-                        }
-                        sum = 0;
-                    }
-                    half += 1;
-                }
+                let blocks = tasks.map(|task| self.load_group(vectors, first, column, task));
+                self.store_group(blocks[0], tasks[0]);
+                self.store_group(blocks[1], tasks[1]);
             }
-            task += workgroup_size();
+            task += 2 * lanes;
         }
     }
+
+    /// Loads a task's block of q8_1, all 0 beyond the vectors.
+    #[inline(always)]
+    unsafe fn load_group(self, vectors: Rows, first: u32, column: u32, task: u32) -> [u32; Q8_1_BYTES / 4] {
+        let vector = first + task / GROUPS % VECTORS;
+        let vector = if vector < vectors.count { vector } else { vectors.count - 1 };
+        let group = column / GROUP + task % GROUPS;
+        let inside = group < vectors.blocks;
+        let at = vector as usize * vectors.stride + if inside { group as usize * Q8_1_BYTES } else { 0 };
+        // SAFETY: the caller's
+        let words = unsafe { vectors.from.add(at).cast::<[u32; Q8_1_BYTES / 4]>().read() };
+        words.map(|word| if inside { word } else { 0 })
+    }
+
+    /// Stores a task's block.
+    #[inline(always)]
+    unsafe fn store_group(self, [head, a, b, c, d, e, f, g, h]: [u32; Q8_1_BYTES / 4], task: u32) {
+        if task >= VECTORS * GROUPS {
+            return;
+        }
+        let (vector, part) = (task / GROUPS, task % GROUPS);
+        let scale = f16::from_bits(head as u16).to_f32();
+        let halves = [[a, b, c, d], [e, f, g, h]];
+        let sums = halves.map(|words| words.into_iter().fold(0, |sum, word| dot4(ONES, word, sum)));
+        let units = vector * Plan::<F>::UNITS + part * (GROUP / Plan::<F>::UNIT);
+        let to = Plan::<F>::Y + vector * STRIDE + part * 8;
+        // SAFETY: within the plan
+        unsafe {
+            store(self.at(to), halves[0]);
+            store(self.at(to + 4), halves[1]);
+            self.float(Plan::<F>::Y_SCALES + vector * GROUPS + part).write(scale);
+            if const { F::MINIMUM && F::SHARED } {
+                self.float(Plan::<F>::SUMS + units).write(scale * (sums[0] + sums[1]) as f32);
+            } else if const { F::MINIMUM } {
+                self.float(Plan::<F>::SUMS + units).write(scale * sums[0] as f32);
+                self.float(Plan::<F>::SUMS + units + 1).write(scale * sums[1] as f32);
+            }
+        }
+    }
+}
+
+/// A chunk of the matrix, as loaded.
+struct Chunk<F: Format> {
+    bits: F::Bits<4>,
+    header: F::Header,
+    block: u32,
+    chunk: u32,
+    inside: bool,
 }
 
 /// Rows of blocks in global memory: those of the matrix, or the vectors.

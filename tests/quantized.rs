@@ -1,0 +1,125 @@
+//! Quantized matrices: every scale, shapes that Candle's kernels got wrong, and races in workgroup memory.
+
+mod common;
+
+use candle_amdgpu::reference::quantized::{Format, Order, Product, quantize_q8_1};
+use candle_amdgpu::reference::{DType, Value};
+use candle_amdgpu::verify::{Options, family, verify};
+use candle_amdgpu::{DeviceBuffer, LaunchConfig, QUANTIZED, f16, kernels::quantized as kernels};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Launch options are the device's: tests that change them have the devices to themselves.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Reproducible bytes.
+fn bytes(count: usize, seed: u64) -> Vec<u8> {
+    let mut state = seed;
+    let next = |_| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 56) as u8
+    };
+    (0..count).map(next).collect()
+}
+
+/// Blocks whose f16 fields are ordinary numbers.
+fn blocks(format: Format, count: usize, seed: u64) -> Vec<u8> {
+    let mut blocks = bytes(count * format.bytes(), seed);
+    for (i, block) in blocks.chunks_exact_mut(format.bytes()).enumerate() {
+        for &at in format.halves() {
+            let half = Value::from_f64(DType::F16, ((i * 37 + at) % 101) as f64 * 1e-3 - 0.05).bits() as u16;
+            block[at..at + 2].copy_from_slice(&half.to_le_bytes());
+        }
+    }
+    blocks
+}
+
+#[test]
+fn every_scale_dequantizes_as_the_model_says() {
+    let _alone = alone();
+    for arch in common::ARCHS {
+        let stream = common::stream(arch);
+        let mut x = bytes(18 << 16, 1);
+        for (scale, block) in x.chunks_exact_mut(18).enumerate() {
+            block[..2].copy_from_slice(&(scale as u16).to_le_bytes());
+        }
+        let elements = Format::Q4_0.dequantize(&x);
+        let x = DeviceBuffer::from_slice(&stream, &x).unwrap();
+        let mut wide = DeviceBuffer::<f32>::zeros(&stream, 32 << 16).unwrap();
+        let mut narrow = DeviceBuffer::<f16>::zeros(&stream, 32 << 16).unwrap();
+        kernels::dequantize_block_q4_0_f32(&stream, LaunchConfig::auto(), &x, &mut wide, 1 << 16).unwrap();
+        kernels::dequantize_block_q4_0_f16(&stream, LaunchConfig::auto(), &x, &mut narrow, 1 << 16).unwrap();
+        let (wide, narrow) = (wide.to_vec().unwrap(), narrow.to_vec().unwrap());
+        for (i, element) in elements.iter().enumerate() {
+            let expected = element.to_f32();
+            let same = wide[i].to_bits() == expected.to_bits() || wide[i].is_nan() && expected.is_nan();
+            assert!(same, "{arch}: element {i} is {}, it must be {expected}", wide[i]);
+            let expected = Value::from_f64(DType::F16, expected.into());
+            let got = Value::new(DType::F16, narrow[i].to_bits().into());
+            assert!(
+                got == expected || got.is_nan() && expected.is_nan(),
+                "{arch}: {i}: {got}, not {expected}"
+            );
+        }
+    }
+}
+
+#[test]
+fn rows_that_fill_no_workgroup_are_right_and_nothing_is_written_beyond_them() {
+    let _alone = alone();
+    let (rows, columns, vectors) = (4097, 512, 2);
+    let x = blocks(Format::Q4_0, rows * columns / 32, 3);
+    let values: Vec<f32> = bytes(vectors * columns, 5).iter().map(|&b| f32::from(b) / 64.0 - 2.0).collect();
+    let y: Vec<u8> = values.chunks(32).flat_map(|group| quantize_q8_1(group.try_into().unwrap())).collect();
+    let (matrix, activations) = (Format::Q4_0.dequantize(&x), Format::Q8_1.dequantize(&y));
+    let stream = common::stream("gfx1100");
+    let (x, y) =
+        (DeviceBuffer::from_slice(&stream, &x).unwrap(), DeviceBuffer::from_slice(&stream, &y).unwrap());
+    // Candle's geometry, which has a workgroup for two rows, and the kernel's own.
+    let candle = LaunchConfig::explicit([rows.div_ceil(2) as u32, 1, 1], [32, 4, 1], 0);
+    for config in [candle, LaunchConfig::auto()] {
+        let mut out = DeviceBuffer::from_slice(&stream, &vec![7.0_f32; vectors * rows + 64]).unwrap();
+        let [n, k, v] = [rows, columns, rows].map(|n| n as i32);
+        kernels::mul_mat_vec_q4_0_q8_1_cuda2(&stream, config, &x, &y, &mut out, k, n, k, v).unwrap();
+        let out = out.to_vec().unwrap();
+        assert!(out[vectors * rows..].iter().all(|&x| x == 7.0));
+        for (i, &got) in out[..vectors * rows].iter().enumerate() {
+            let (v, row) = (i / rows, i % rows);
+            let (row, vector) = (&matrix[row * columns..][..columns], &activations[v * columns..][..columns]);
+            let Product { value, bound } = Product::quantized(Format::Q4_0, row, vector, Order::Vector);
+            assert!((f64::from(got) - value).abs() <= bound, "result {i}: {got}, not {value}");
+        }
+    }
+}
+
+/// Those that hand values to each other in all ways that there are: by workgroup memory, within a wave, both.
+const COOPERATING: [&str; 8] = [
+    "quantize_q8_1",
+    "dequantize_mul_mat_vec_q6_k",
+    "mul_mat_vec_q4_K_q8_1_cuda1",
+    "mul_mat_vec_q8_0_q8_1_cuda8",
+    "mul_mat_q2_K",
+    "mul_mat_q4_0",
+    "mul_mat_q6_K",
+    "indexed_moe_forward_q8_0_q8_1",
+];
+
+#[test]
+fn lanes_that_work_together_do_not_race_in_any_order_of_waves() {
+    let _alone = alone();
+    for arch in ["gfx1100", "gfx90a"] {
+        let device = common::device(arch);
+        let usual = amdhip64::launch_options(device.ordinal()).unwrap();
+        let options = amdgpu_emulator::LaunchOptions { check: true, shuffle: Some(17), ..usual.clone() };
+        amdhip64::set_launch_options(device.ordinal(), options).unwrap();
+        let quantized = family("quantized").expect("it is verified");
+        for name in COOPERATING {
+            let kernel = QUANTIZED.kernel(name).expect("a kernel of the family");
+            let outcome = verify(quantized, kernel, &device, Options { cases: 3, seed: 5 }).unwrap();
+            assert_eq!(outcome.failure, None, "{name} on {arch}");
+        }
+        amdhip64::set_launch_options(device.ordinal(), usual).unwrap();
+    }
+}

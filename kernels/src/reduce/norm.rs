@@ -1,6 +1,6 @@
 //! `rmsnorm` and `layernorm` of rows.
 
-use super::row::{HELD, Row, aligned, by_blocks, here};
+use super::row::{Row, aligned, by_blocks, held, here};
 use amdgpu_device::math::Value;
 use amdgpu_device::prelude::*;
 use amdgpu_device::team::Team;
@@ -33,7 +33,7 @@ pub unsafe fn rmsnorm<T: Scalar<Acc: Float + Value + Lane>>(
             let columns = n_cols.max(0) as usize;
             let (src, dst) = here(src, dst, columns);
             let row = Row::<N>::new(&team, columns, aligned(&[src, dst, alpha]));
-            by_blocks!(row, K => {
+            by_blocks!(row, N, K => {
                 let held = hold::<T, N, K>(&row, src, T::ZERO);
                 let mut normal = Normal { fill: T::ZERO, mean: T::Acc::ZERO, scale: T::Acc::ONE };
                 let squares = total::<T, N, K, true>(&mut team, &row, &held, src, &normal);
@@ -80,7 +80,7 @@ pub unsafe fn layernorm<T: Scalar<Acc: Float + Value + Lane>>(
             let (src, dst) = here(src, dst, columns);
             let row = Row::<N>::new(&team, columns, aligned(&[src, dst, alpha, beta]));
             let fill = src.read();
-            by_blocks!(row, K => {
+            by_blocks!(row, N, K => {
                 let held = hold::<T, N, K>(&row, src, fill);
                 let mut normal = Normal { fill, mean: T::Acc::ZERO, scale: T::Acc::ONE };
                 let sum = total::<T, N, K, false>(&mut team, &row, &held, src, &normal);

@@ -133,17 +133,20 @@ pub fn aligned<T>(memory: &[*const T]) -> bool {
     all
 }
 
-/// Blocks of a lane that stay in registers between passes over a row.
-pub const HELD: usize = 4;
+/// Blocks of `n` elements that a lane holds in registers between passes over a row: 16 elements at most, for a workgroup of
+/// 1,024 lanes leaves a lane 64 registers.
+pub const fn held(n: usize) -> usize {
+    if n > 4 { 2 } else { 4 }
+}
 
-/// Evaluates the block with `$k` as a constant: how many blocks a lane holds, 0 for a row that is too long.
+/// Evaluates the block with `$k` as a constant: how many blocks of `$n` elements a lane holds, 0 for a row that is too long.
 macro_rules! by_blocks {
-    ($row:expr, $k:ident => $body:expr) => {
+    ($row:expr, $n:ident, $k:ident => $body:expr) => {
         if !$row.has(1) {
             const $k: usize = 1;
             $body
-        } else if !$row.has(HELD) {
-            const $k: usize = HELD;
+        } else if !$row.has(const { held($n) }) {
+            const $k: usize = held($n);
             $body
         } else {
             const $k: usize = 0;

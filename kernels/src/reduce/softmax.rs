@@ -1,6 +1,6 @@
 //! `softmax`: `dst[c] = e^(src[c] − max) / Σ e^(src[·] − max)` along each row.
 
-use super::row::{HELD, Row, aligned, by_blocks, here};
+use super::row::{Row, aligned, by_blocks, held, here};
 use amdgpu_device::extremum::Extremum;
 use amdgpu_device::math::{Compute, Value};
 use amdgpu_device::prelude::*;
@@ -28,8 +28,8 @@ pub unsafe fn softmax<T: Compute<Acc: Float + Value + Lane> + Extremum>(
             let columns = n_cols.max(0) as usize;
             let (src, dst) = here(src, dst, columns);
             let row = Row::<N>::new(&team, columns, aligned(&[src, dst]));
-            by_blocks!(row, K => if K > 0 {
-                held::<T, N, K>(&mut team, &row, src, dst)
+            by_blocks!(row, N, K => if K > 0 {
+                in_registers::<T, N, K>(&mut team, &row, src, dst)
             } else {
                 streamed::<T, N>(&mut team, &row, src, dst)
             })
@@ -39,7 +39,7 @@ pub unsafe fn softmax<T: Compute<Acc: Float + Value + Lane> + Extremum>(
 
 /// With `K` blocks of the row in each lane's registers.
 #[inline(always)]
-unsafe fn held<T: Compute<Acc: Float + Value + Lane> + Extremum, const N: usize, const K: usize>(
+unsafe fn in_registers<T: Compute<Acc: Float + Value + Lane> + Extremum, const N: usize, const K: usize>(
     team: &mut Team,
     row: &Row<N>,
     src: *const T,

@@ -1,7 +1,8 @@
 //! What a product of a quantized matrix with vectors costs on each emulated target: wave instructions per weight, and
-//! bytes that memory moves for each one that the kernel asks for and for each one of the matrix. Counts, no times.
-//! `cargo bench --bench quantized`.
+//! bytes that global memory moves for each one that the kernel asks for and for each one of the matrix, of which the
+//! vectors, that each workgroup reads, have their part. Counts, no times. `cargo bench --bench quantized`.
 
+use amdgpu_emulator::Unit;
 use candle_amdgpu::generated::{self, Slot};
 use candle_amdgpu::reference::quantized::Format;
 use candle_amdgpu::{Device, DeviceBuffer, Error, Kernel, LaunchConfig, QUANTIZED};
@@ -51,15 +52,17 @@ fn describe(device: &Device, kernel: &'static Kernel) -> Result<(), Box<dyn std:
     let mut records = amdhip64::take_profile(device.ordinal())?;
     amdhip64::set_profile(device.ordinal(), false)?;
     let record = records.pop().ok_or(Error::NoGeometry { kernel: kernel.name.to_owned() })?;
-    let total = record.report.profile.as_ref().ok_or("profile mode is on")?.total();
+    let profile = record.report.profile.as_ref().ok_or("profile mode is on")?;
+    let units = profile.by_unit();
+    let [global, lds] = [Unit::Vmem, Unit::Lds].map(|unit| units.get(&unit).copied().unwrap_or_default());
     println!(
         "{:<32}{:<9}{:>20.4}{:>20.2}{:>22.2}{:>14.1}%",
         kernel.name,
         device.arch(),
         record.report.wave_instructions as f64 / (rows * columns) as f64,
-        total.bytes_moved as f64 / total.bytes_needed.max(1) as f64,
-        total.bytes_moved as f64 / matrix as f64,
-        100.0 * total.bank_conflicts as f64 / total.lds_cycles.max(1) as f64,
+        global.bytes_moved as f64 / global.bytes_needed.max(1) as f64,
+        global.bytes_moved as f64 / matrix as f64,
+        100.0 * lds.bank_conflicts as f64 / lds.lds_cycles.max(1) as f64,
     );
     Ok(())
 }

@@ -247,7 +247,7 @@ impl Job<'_> {
         let kept = self.compiler.cache.join("objects").join(format!("{key}.{extension}"));
         let published = self.stem.with_extension(extension);
         if !kept.exists() {
-            self.generate(&shim, &kept)?;
+            self.generate(shim, &kept)?;
             // A failed tool's input stays, to be looked at.
             for extension in TEMPORARY {
                 let _ = fs::remove_file(self.stem.with_extension(extension));

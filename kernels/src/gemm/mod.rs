@@ -3,8 +3,8 @@
 //! Any strides, so that a transposition is none: element (i, k) of `a` is at `i · a_i + k · a_k`. One of the two is
 //! usually 1, and then 16 bytes are loaded at a time. f16 and bf16 multiply and add in f32, and round once, at the end.
 //!
-//! A workgroup computes a tile of the result ([`tile`]): its rows of `a` and columns of `b` go through workgroup memory
-//! ([`shared`]), 64 bytes of each along k at a time, from where the waves multiply them: with matrix instructions
+//! A workgroup computes a tile of the result (`tile.rs`): its rows of `a` and columns of `b` go through workgroup memory
+//! (`shared.rs`), 64 bytes of each along k at a time, from where the waves multiply them: with matrix instructions
 //! where the target has them for the type, else with fused multiply-adds in registers.
 
 mod load;

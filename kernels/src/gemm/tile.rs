@@ -188,7 +188,8 @@ unsafe fn by_wave<
     c: Product<T>,
 ) {
     let lane = grid::local_id_x();
-    let (wave, in_wave) = (lane / wave::SIZE, lane % wave::SIZE);
+    let wave = lane / wave::SIZE;
+    let in_wave = lane - wave * wave::SIZE;
     let waves = (M / (SIDE as usize * ALONG_M)) as u32;
     let corner = [wave % waves * SIDE * ALONG_M as u32, wave / waves * SIDE * ALONG_N as u32];
     let sums = [[[T::Acc::ZERO; RESULTS]; ALONG_M]; ALONG_N];

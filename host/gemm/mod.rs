@@ -13,6 +13,11 @@
 //! assert_eq!(c.to_vec()?, [19.0, 43.0, 22.0, 50.0]);
 //! # Ok::<(), candle_amdgpu::Error>(())
 //! ```
+//!
+//! On real devices the products go to rocBLAS where it loads and can do them (not with sizes beyond 2^31), unless
+//! `CANDLE_AMDGPU_ROCBLAS` is 0; everywhere else to this crate's kernels.
+
+mod rocblas;
 
 use crate::generated::{self, Slot};
 use crate::kernel::{Kernel, Module};
@@ -235,6 +240,22 @@ impl Plan {
         self.exchanged = !self.exchanged;
     }
 
+    /// Elements that A, B and C need.
+    fn lens(&self) -> [u128; 3] {
+        let len = |counts: [usize; 3], strides: Strides| {
+            if counts.contains(&0) {
+                return 0;
+            }
+            counts.iter().zip(strides).fold(1_u128, |sum, (count, stride)| {
+                sum.saturating_add((*count as u128 - 1).saturating_mul(stride as u128))
+            })
+        };
+        let Plan { m, n, k, batch, .. } = *self;
+        let (a, b) = (len([m, k, batch], self.a), len([n, k, batch], self.b));
+        let (a, b) = if self.exchanged { (b, a) } else { (a, b) };
+        [a, b, len([m, n, batch], self.c)]
+    }
+
     /// The kernel whose tiles cost the least, those of a workgroup one after the other.
     fn kernel_name(&self, dtype: GemmType, device: &Device) -> String {
         // A single column is a matter of reading the matrix, 16 bytes at a time.
@@ -308,7 +329,19 @@ pub fn gemm<T: GemmElement>(
     b: &impl DeviceRead<T>,
     c: &mut impl DeviceWrite<T>,
 ) -> Result<()> {
-    let plan = Plan::new(T::TYPE, config, &stream.stream_ref()?.device)?;
+    let on = stream.stream_ref()?;
+    let plan = Plan::new(T::TYPE, config, &on.device)?;
+    if let Some(library) = rocblas::library() {
+        let (a, b, c) = (a.memory(), b.memory(), c.memory_mut());
+        let long =
+            [a.len, b.len, c.len].into_iter().zip(plan.lens()).all(|(have, need)| have as u128 >= need);
+        // Memory of another stream is ordered by events, of another device refused: both below.
+        let own = [&a, &b, &c].iter().all(|m| m.stream.is_none_or(|owner| owner.as_raw() == on.raw));
+        // SAFETY: the memory is as long as the matrices, and is owned or lent by the stream
+        if long && own && unsafe { library.gemm(&on, T::TYPE, config, [a.address, b.address], c.address) } {
+            return Ok(());
+        }
+    }
     let operands = [Slot::read::<T>(a), Slot::read::<T>(b)];
     let mut slots = plan.slots(T::TYPE, config, operands, Slot::write::<T>(c));
     generated::launch(&GEMM, plan.kernel, stream, LaunchConfig::auto(), &[], &mut slots)
@@ -331,13 +364,17 @@ pub unsafe fn gemm_raw(
     b: *const c_void,
     c: *mut c_void,
 ) -> Result<()> {
-    let device = stream.stream_ref()?.device;
-    let plan = Plan::new(dtype, config, &device)?;
+    let on = stream.stream_ref()?;
+    let plan = Plan::new(dtype, config, &on.device)?;
+    // SAFETY: the caller's
+    if rocblas::library().is_some_and(|library| unsafe { library.gemm(&on, dtype, config, [a, b], c) }) {
+        return Ok(());
+    }
     let operands = [Slot::value(a as usize), Slot::value(b as usize)];
     let mut slots = plan.slots(dtype, config, operands, Slot::value(c as usize));
     let args = slots.each_mut().map(|slot| slot.address().cast_const());
     let module: &Module = &GEMM;
-    let function = device.get_or_load_func(plan.kernel.name, module)?;
+    let function = on.device.get_or_load_func(plan.kernel.name, module)?;
     // SAFETY: there is an argument for each parameter, of its type; the rest is the caller's.
     unsafe { function.launch(stream, LaunchConfig::auto(), &args) }
 }

@@ -566,7 +566,8 @@ impl<I: Id, T: Scalar> Rows<I, T> {
         // Waves that are not full have nothing to do, unless there is no other.
         let width = size.min(wave::SIZE);
         let full = (size / wave::SIZE).max(1);
-        let (wave, lane) = (wave::first_u32(local / wave::SIZE), local % wave::SIZE);
+        let lane = local - local / wave::SIZE * wave::SIZE;
+        let wave = wave::first_u32(local / wave::SIZE);
         let lane = lane as usize;
         let width = width as usize;
         if wave >= full {

@@ -91,7 +91,8 @@ impl Team {
         if waves == 1 {
             return value;
         }
-        let (lane, number) = (self.id % wave::SIZE, self.id / wave::SIZE);
+        let number = self.id / wave::SIZE;
+        let lane = self.id - number * wave::SIZE;
         // SAFETY: there is a value for each wave in each half
         let value = unsafe {
             let memory = fixed_memory::<4, T>().add((self.turn * WAVES) as usize);

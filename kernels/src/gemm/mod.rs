@@ -30,7 +30,7 @@ macro_rules! unroll {
     ($n:expr, $i:ident => $body:expr; $($value:literal)*) => {{$(
         if const { $n > $value } {
             const $i: usize = $value;
-            #[allow(unconditional_panic)]
+            #[allow(unconditional_panic, clippy::out_of_bounds_indexing)]
             {
                 $body;
             }
@@ -60,7 +60,7 @@ struct Product<T: Scalar> {
 impl<T> Operand<T> {
     /// From row `i` on. Nothing is computed from the strides in advance, for all tiles: that takes too many registers.
     #[inline(always)]
-    fn from_row(self, i: usize) -> Self {
+    fn at_row(self, i: usize) -> Self {
         let by_row = forget_uniform(self.by_row);
         Operand { at: self.at.wrapping_add(i * by_row), by_row, by_k: forget_uniform(self.by_k) }
     }
@@ -69,7 +69,7 @@ impl<T> Operand<T> {
 impl<T: Scalar> Product<T> {
     /// From element (i, j) on.
     #[inline(always)]
-    fn from_element(self, i: usize, j: usize) -> Self {
+    fn at_element(self, i: usize, j: usize) -> Self {
         let (by_i, by_j) = (forget_uniform(self.by_i), forget_uniform(self.by_j));
         Product { at: self.at.wrapping_add(i * by_i + j * by_j), by_i, by_j, ..self }
     }

@@ -29,7 +29,7 @@ pub unsafe fn matrix<T: Element, const M: usize, const N: usize, const LANES: us
     while j < n {
         let mut i = grid::workgroup_id_x() as usize * M;
         while i < m {
-            let (a, b, c) = (a.from_row(i), b.from_row(j), c.from_element(i, j));
+            let (a, b, c) = (a.at_row(i), b.at_row(j), c.at_element(i, j));
             // Of the tile, what there is of it.
             let size = [(m - i).min(M) as u32, (n - j).min(N) as u32];
             // SAFETY: the caller's

@@ -43,7 +43,7 @@ pub unsafe fn along_k<T: Element>([m, n, k]: [usize; 3], a: Operand<T>, b: Opera
     let per = per_chunk::<T>();
     let mut j = grid::workgroup_id_y() as usize;
     while j < n {
-        let column = b.from_row(j);
+        let column = b.at_row(j);
         let whole = a.by_k == 1
             && column.by_k == 1
             && a.by_row.is_multiple_of(per)
@@ -53,7 +53,7 @@ pub unsafe fn along_k<T: Element>([m, n, k]: [usize; 3], a: Operand<T>, b: Opera
         let mut i = grid::workgroup_id_x() as usize * ROWS_ALONG_K + wave * TOGETHER;
         while i < m {
             let left = (m - i).min(TOGETHER);
-            let row = a.from_row(i);
+            let row = a.at_row(i);
             // Rows that are missing are the last one again.
             let offsets: [usize; TOGETHER] = core::array::from_fn(|r| r.min(left - 1) * row.by_row);
             let mut sums = [T::Acc::ZERO; TOGETHER];
@@ -89,7 +89,7 @@ pub unsafe fn along_k<T: Element>([m, n, k]: [usize; 3], a: Operand<T>, b: Opera
                     }; 0 1 2 3);
                     index += WAVE;
                 }
-                let results = c.from_element(i, j).of_lane([left as u32, 1], lane as u32, 0);
+                let results = c.at_element(i, j).of_lane([left as u32, 1], lane as u32, 0);
                 let mut mine = sums[0];
                 unroll!(TOGETHER, R => {
                     let sum = wave::reduce(sums[R], |x, y| x.add(y));
@@ -136,11 +136,11 @@ unsafe fn across_by<T: Element, const PER: usize>(
     let memory = workgroup::memory::<T::Acc>();
     let mut j = grid::workgroup_id_y() as usize;
     while j < n {
-        let column = b.from_row(j);
+        let column = b.at_row(j);
         let mut i = grid::workgroup_id_x() as usize * rows;
         while i < m {
             let rows_left = m - i;
-            let row = a.from_row(i);
+            let row = a.at_row(i);
             let first = place * PER;
             let whole = row.by_row == 1
                 && row.by_k.is_multiple_of(PER)
@@ -186,8 +186,7 @@ unsafe fn across_by<T: Element, const PER: usize>(
                     unroll!(SHARE, S => sum = sum.add(memory.add(S * pitch + lane).read());
                         0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
                     let row = place * PER + lane / SHARE;
-                    let results =
-                        c.from_element(i, j).of_lane([rows_left.min(rows) as u32, 1], row as u32, 0);
+                    let results = c.at_element(i, j).of_lane([rows_left.min(rows) as u32, 1], row as u32, 0);
                     results.write(0, 0, sum);
                 }
                 barrier_local();

@@ -70,6 +70,20 @@ pub fn tests(targets: &[String]) -> Result<()> {
     Ok(())
 }
 
+/// Checks what is in `candle/`, which is a workspace of its own; in full, also Candle's own tests.
+pub fn check(full: bool) -> Result<()> {
+    let cargo = |args: &[&str]| {
+        let mut cargo = shell::cargo();
+        cargo.args(args).arg("--target-dir").arg(shell::target_dir());
+        cargo.current_dir(shell::workspace().join("candle"));
+        cargo
+    };
+    shell::run(shell::cargo().args(["fmt", "--all", "--check", "--manifest-path", "candle/Cargo.toml"]))?;
+    shell::run(cargo(&["clippy", "--workspace", "--all-targets"]).args(["--", "-D", "warnings"]))?;
+    shell::run(&mut cargo(&["test", "--workspace"]))?;
+    if full { tests(&[]) } else { Ok(()) }
+}
+
 #[derive(Default)]
 struct Counts {
     passed: Vec<String>,

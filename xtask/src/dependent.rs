@@ -1,6 +1,7 @@
-//! A project outside this workspace that depends on `candle-amdgpu`: the README's example, built and run with
-//! no variable set and no ROCm, as a newcomer would.
+//! Projects outside this workspace, built and run with no variable set and no ROCm, as a newcomer would: one that
+//! depends on `candle-amdgpu`, with the README's example, and one with unmodified Candle, with that of `candle/`.
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::{env, fs};
 
@@ -8,35 +9,58 @@ use anyhow::{Context, Result};
 
 use crate::shell;
 
-/// Makes the project in a temporary folder, outside the reach of this workspace's `.cargo/config.toml`.
+/// A project with `candle-amdgpu`.
 pub fn run(_full: bool) -> Result<()> {
-    let folder = tempfile::tempdir()?;
     let workspace = shell::workspace();
     let manifest = format!(
-        "[package]\nname = \"dependent\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n\
-         [dependencies]\ncandle-amdgpu = {{ path = {:?} }}\n\n[workspace]\n\n\
-         [profile.dev]\ndebug = \"line-tables-only\"\n",
-        workspace
+        "[dependencies]\ncandle-amdgpu = {{ path = {workspace:?} }}\n\n[workspace]\n\n\
+         [profile.dev]\ndebug = \"line-tables-only\"\n"
     );
-    fs::create_dir(folder.path().join("src"))?;
-    fs::write(folder.path().join("Cargo.toml"), manifest)?;
-    fs::write(folder.path().join("src/main.rs"), example()?)?;
+    build_and_run(&manifest, workspace)
+}
+
+/// A project with Candle and the two patches, under the profile of `candle/`, so that what is compiled is used again.
+pub fn candle(_full: bool) -> Result<()> {
+    let folder = shell::workspace().join("candle");
+    let ours = fs::read_to_string(folder.join("Cargo.toml"))?;
+    let (_, profile) = ours.split_once("[profile.dev]").context("candle/Cargo.toml has no profile")?;
+    let patch = |name: &str| format!("{name} = {{ path = {:?} }}\n", folder.join(name));
+    let candle = |name: &str| format!("{name} = {{ version = \"0.11.1\", features = [\"cuda\"] }}\n");
+    let manifest = format!(
+        "[dependencies]\n{}{}\n[patch.crates-io]\n{}{}\n[workspace]\nresolver = \"3\"\n\n[profile.dev]{profile}",
+        candle("candle-core"),
+        candle("candle-nn"),
+        patch("cudarc"),
+        patch("candle-kernels")
+    );
+    build_and_run(&manifest, &folder)
+}
+
+/// Makes a project in a temporary folder, outside the reach of this workspace's `.cargo/config.toml`, with the program
+/// in the README and the locked versions of `folder`.
+fn build_and_run(manifest: &str, folder: &Path) -> Result<()> {
+    let project = tempfile::tempdir()?;
+    let manifest =
+        format!("[package]\nname = \"dependent\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n{manifest}");
+    fs::create_dir(project.path().join("src"))?;
+    fs::write(project.path().join("Cargo.toml"), manifest)?;
+    fs::write(project.path().join("src/main.rs"), example(&folder.join("README.md"))?)?;
     // The same versions as here, which are downloaded already, and under this profile also compiled.
-    fs::copy(workspace.join("Cargo.lock"), folder.path().join("Cargo.lock"))?;
+    fs::copy(folder.join("Cargo.lock"), project.path().join("Cargo.lock"))?;
 
     let mut cargo = Command::new(shell::cargo().get_program());
     cargo.args(["run", "--quiet", "--target-dir"]).arg(shell::target_dir());
-    cargo.current_dir(folder.path()).stdin(Stdio::null()).env_clear();
+    cargo.current_dir(project.path()).stdin(Stdio::null()).env_clear();
     // What finds cargo, its downloads and a linker, and nothing of ours.
     let kept = ["PATH", "HOME", "CARGO_HOME", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN"];
     cargo.envs(kept.iter().filter_map(|name| Some((name, env::var_os(name)?))));
     shell::run(&mut cargo)
 }
 
-/// The Rust program in the README.
-fn example() -> Result<String> {
-    let readme = fs::read_to_string(shell::workspace().join("README.md"))?;
-    program(&readme).context("README.md has no ```rust block with a main function")
+/// The Rust program in a README.
+fn example(readme: &Path) -> Result<String> {
+    let text = fs::read_to_string(readme)?;
+    program(&text).with_context(|| format!("{} has no ```rust block with a main function", readme.display()))
 }
 
 fn program(markdown: &str) -> Option<String> {

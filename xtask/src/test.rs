@@ -5,17 +5,19 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 
 use crate::setup::{self, For};
-use crate::{dependent, library, shell};
+use crate::{candle, dependent, library, shell};
 
 type Check = (&'static str, fn(full: bool) -> Result<()>);
 
-const CHECKS: [Check; 7] = [
+const CHECKS: [Check; 9] = [
     ("format", format),
     ("lints", lints),
     ("tests", tests),
     ("HIP programs", library::test),
     ("documentation", documentation),
     ("dependent project", dependent::run),
+    ("Candle", candle::check),
+    ("project with Candle", dependent::candle),
     ("docs.rs build", docs_rs),
 ];
 

@@ -41,3 +41,23 @@ fn constants_and_copies() {
 fn products_of_matrices() {
     check(&ops::matmul::ops());
 }
+
+#[test]
+fn elements_by_their_numbers() {
+    check(&ops::indexing::ops());
+}
+
+#[test]
+fn reductions() {
+    check(&ops::reduce::ops());
+}
+
+#[test]
+fn norms_softmax_and_rotary_embeddings() {
+    check(&ops::reduce::nn());
+}
+
+#[test]
+fn sorts() {
+    check(&ops::sort::ops());
+}

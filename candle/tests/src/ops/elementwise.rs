@@ -137,12 +137,12 @@ pub fn select() -> Vec<Op> {
     ops
 }
 
-/// From each type to each.
+/// From each type to each but i16 and i32, to which Candle converts on the CPU alone.
 pub fn cast() -> Vec<Op> {
     let mut ops = Vec::new();
-    for to in ALL {
+    for to in ALL.into_iter().filter(|to| !matches!(to, DType::I16 | DType::I32)) {
         for strided in [false, true] {
-            // Candle's CPU backend does not come back from f8e4m3 to f64 where a number is 0.
+            // On the CPU, Candle's conversion from f8e4m3 to f64 calls itself without end.
             let from: Vec<DType> =
                 ALL.into_iter().filter(|&from| (from, to) != (DType::F8E4M3, DType::F64)).collect();
             ops.push(Op::new(format!("to {to:?}, strided {strided}"), &from, move |make: &Make| {

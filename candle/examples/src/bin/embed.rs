@@ -100,7 +100,9 @@ impl Source {
             fs::read(&path).with_context(|| format!("cannot read {}", path.display()))
         };
         let config = serde_json::from_slice(&read("config.json")?).context("config.json")?;
-        let tokenizer = Tokenizer::from_bytes(read("tokenizer.json")?).map_err(Error::msg)?;
+        let mut tokenizer = Tokenizer::from_bytes(read("tokenizer.json")?).map_err(Error::msg)?;
+        // Each sentence runs by itself, so that none needs padding.
+        tokenizer.with_padding(None);
         let weights = candle_core::safetensors::load_buffer(&read("model.safetensors")?, &Device::Cpu)?;
         Ok(Source { name: folder.display().to_string(), config, tokenizer: Some(tokenizer), weights })
     }

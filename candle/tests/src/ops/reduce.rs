@@ -71,7 +71,8 @@ fn rms_norm(x: &Tensor, alpha: &Tensor) -> Result<Tensor> {
     if !x.device().is_cpu() {
         return ops::rms_norm(x, alpha, 1e-5);
     }
-    let root = (x.sqr()?.mean_keepdim(D::Minus1)? + 1e-5)?.sqrt()?;
+    // Candle passes it to the kernel in f32.
+    let root = (x.sqr()?.mean_keepdim(D::Minus1)? + f64::from(1e-5_f32))?.sqrt()?;
     x.broadcast_div(&root)?.broadcast_mul(alpha)
 }
 

@@ -89,14 +89,13 @@ fn check<T: Number>(config: &GemmConfig) {
                 gemm(&stream, config, &a, &b, &mut result).expect("a product");
             }
             let result = array(&result.to_vec().expect("a result"));
-            for i in 0..c_len {
+            for (i, bound) in bounds.iter().enumerate() {
                 let (got, want) = (result.get(i).to_f64(), expected.get(i).to_f64());
                 assert!(
-                    (got - want).abs() <= bounds[i],
-                    "{} on {}: element {i} is {got}, not {want} (± {:e}); {config:?}",
+                    (got - want).abs() <= *bound,
+                    "{} on {}: element {i} is {got}, not {want} (± {bound:e}); {config:?}",
                     T::DTYPE,
                     stream.device().arch(),
-                    bounds[i]
                 );
             }
         }

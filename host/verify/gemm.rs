@@ -108,7 +108,7 @@ fn product(draw: &Draw) -> Product {
     let mut flags = draw.small[4] + numel;
     let mut flag = || {
         flags /= 2;
-        flags * 2 % 4 != 0
+        flags & 1 != 0
     };
     // Matrices with or without gaps, one dimension contiguous or none; those of a batch may be the same.
     let mut strides = |rows: usize, columns: usize, shared: bool| {
@@ -135,7 +135,7 @@ fn elements(draw: &Draw, dtype: DType, len: usize, operand: u64, unread: bool) -
         let bits = random.bits();
         let unit = (bits >> 11) as f64 / (1_u64 << 53) as f64 - 0.5;
         match bits % 32 {
-            _ if unread && bits % 2 == 0 => Value::from_f64(dtype, f64::NAN),
+            _ if unread && bits & 1 == 0 => Value::from_f64(dtype, f64::NAN),
             0 => Value::from_f64(dtype, 0.0),
             1 => Value::new(dtype, bits >> 60),
             2..8 => Value::from_f64(dtype, 16.0 * unit),

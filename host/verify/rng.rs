@@ -15,7 +15,7 @@ impl Family for Rng {
         let count = draw.layout.numel();
         let mut random = draw.random(1);
         let words: Vec<u64> =
-            (0..3).map(|i| if draw.small[i] % 4 == 0 { 0 } else { random.bits() }).collect();
+            (0..3).map(|i| if draw.small[i].is_multiple_of(4) { 0 } else { random.bits() }).collect();
         let float = |small: usize| (draw.small[small] as f64 - 8.0) / 4.0;
         Call::new(kernel, draw.grid, vec![], |name, dtype| {
             let word = |i: usize| Some(Input::Value(Value::new(DType::U64, words[i])));

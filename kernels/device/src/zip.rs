@@ -17,17 +17,25 @@
 //! hundred kernels, and the compiler optimises these once for all of them. Arrays are filled by `while` loops,
 //! which cost it a tenth of `array::from_fn`.
 
+use core::mem::MaybeUninit;
+
 use crate::Scalar;
-use crate::grid::global_stride;
+use crate::grid::{global_id_x, global_size_x, global_stride};
 use crate::layout::Layout;
 use crate::memory::{is_aligned, load, store};
 
-/// How many elements a lane takes at once where it reads or writes elements of these types: 16 bytes of the widest,
-/// but four elements if the narrowest would else move by the byte.
+/// How many elements a lane takes of a launch where it reads or writes elements of these types: four blocks, of which
+/// all are loaded before the first is computed.
 pub const fn per_lane<T: Scalar, U: Scalar>() -> usize {
-    block(widest(width::<T>(), width::<U>()), narrowest(width::<T>(), width::<U>()))
+    4 * block(widest(width::<T>(), width::<U>()), narrowest(width::<T>(), width::<U>()))
 }
 
+/// [`per_lane`] for [`zip_tiled`]: no less than a tile, or lanes would have nothing to do where there are tiles.
+pub const fn per_lane_tiled<T: Scalar>() -> usize {
+    widest(per_lane::<T, T>(), if size_of::<T>() < 8 { 16 } else { 4 })
+}
+
+/// Elements of a block: 16 bytes of the widest, but four elements if the narrowest would else move by the byte.
 const fn block(widest: usize, narrowest: usize) -> usize {
     if 16 / widest < 4 && narrowest < 4 { 4 } else { 16 / widest }
 }
@@ -44,6 +52,12 @@ const fn widest(a: usize, b: usize) -> usize {
 
 const fn narrowest(a: usize, b: usize) -> usize {
     if a < b { a } else { b }
+}
+
+/// How many blocks a lane loads before it computes the first, where all tensors are contiguous. More do not help, and
+/// each has registers.
+const fn in_flight(inputs: usize) -> usize {
+    if inputs == 1 { 4 } else { 2 }
 }
 
 /// The tensors that are read: one to three pointers.
@@ -275,18 +289,41 @@ unsafe fn zip_blocks<
         let whole = is_aligned(out) && (walk.outer == 0 || walk.size.is_multiple_of(N));
         let blocks = if whole { numel / N } else { 0 };
         // First the blocks, then what is left.
-        global_stride(numel - blocks * (N - 1), |unit| {
-            let i = if unit < blocks { unit * N } else { unit + blocks * (N - 1) };
-            let at = walk.offsets(i);
-            if unit < blocks {
-                let elements = inputs.block::<N>(at, walk.strides, walk.whole(N));
+        let units = numel - blocks * (N - 1);
+        let step = global_size_x();
+        let mut unit = global_id_x();
+        while unit < units {
+            let mut queue = [MaybeUninit::<I::Block<N>>::uninit(); 4];
+            let last = unit + (const { in_flight(K) } - 1) * step;
+            // Up to where `unit` runs until the queue is empty. It is not a count, of which the compiler would make
+            // a loop written out.
+            let mut end = unit + 1;
+            if walk.dense() && last < blocks {
+                unroll!(tile in_flight(K), T =>
+                    queue[T].write(inputs.block::<N>([(unit + T * step) * N; K], [1; K], [true; K])));
+                end = last + 1;
+            } else {
+                // In one expression, or the compiler makes two of all that follows.
+                let i = unit * N - unit.saturating_sub(blocks) * (N - 1);
+                let at = walk.offsets(i);
+                if unit < blocks {
+                    queue[0].write(inputs.block::<N>(at, walk.strides, walk.whole(N)));
+                } else {
+                    out.add(i).write(f(inputs.item(at)));
+                    unit += step;
+                    end = unit;
+                }
+            }
+            // One computation stands for all of the queue: its blocks move up.
+            while unit < end {
+                let elements = queue[0].assume_init();
                 let mut results = [U::ZERO; N];
                 unroll!(block N, J => results[J] = f(I::pick::<N>(&elements, J)));
-                store(out.add(i), results);
-            } else {
-                out.add(i).write(f(inputs.item(at)));
+                store(out.add(unit * N), results);
+                unroll!(tile in_flight(K), T => queue[T] = queue[(T + 1) % 4]);
+                unit += step;
             }
-        });
+        }
     }
 }
 
@@ -422,6 +459,17 @@ impl<const K: usize> Walk<K> {
         whole
     }
 
+    /// Whether all tensors are contiguous, on boundaries as [`load`] wants them.
+    #[inline(always)]
+    fn dense(&self) -> bool {
+        let (mut dense, mut t) = (self.outer == 0, 0);
+        while t < K {
+            dense &= self.aligned[t] & (self.strides[t] == 1);
+            t += 1;
+        }
+        dense
+    }
+
     /// Whether all numbers that are divided or multiplied have 32 bits.
     #[inline(always)]
     fn narrow(&self) -> bool {
@@ -438,22 +486,14 @@ impl<const K: usize> Walk<K> {
     fn offsets(&self, i: usize) -> [usize; K] {
         let mut at = [0; K];
         let (mut rest, mut dim, mut strides, mut d) = (i, self.size, self.strides, self.outer);
-        if self.narrow() {
-            while d > 0 {
-                let (quotient, index) = divide_narrow(rest, dim);
-                advance::<K, true>(&mut at, index, strides);
-                d -= 1;
-                (rest, dim, strides) = (quotient, self.layout.dim(d), self.strides_of(d));
-            }
-        } else {
-            while d > 0 {
-                let (quotient, index) = divide_wide(rest, dim);
-                advance::<K, false>(&mut at, index, strides);
-                d -= 1;
-                (rest, dim, strides) = (quotient, self.layout.dim(d), self.strides_of(d));
-            }
+        let narrow = self.narrow();
+        while d > 0 {
+            let (quotient, index) = if narrow { divide_narrow(rest, dim) } else { divide_wide(rest, dim) };
+            advance(&mut at, index, strides);
+            d -= 1;
+            (rest, dim, strides) = (quotient, self.layout.dim(d), self.strides_of(d));
         }
-        advance::<K, false>(&mut at, rest, strides);
+        advance(&mut at, rest, strides);
         at
     }
 
@@ -511,7 +551,7 @@ impl<const K: usize> Walk<K> {
                     square.step = stride;
                 }
             }
-            advance::<K, true>(&mut square.at, index, strides);
+            advance(&mut square.at, index, strides);
             square.to += index * stride;
             if d == 0 {
                 return square;
@@ -523,17 +563,12 @@ impl<const K: usize> Walk<K> {
     }
 }
 
-/// at += index·strides; `NARROW` promises that the factors have 32 bits, and so one instruction does.
+/// at += index·strides
 #[inline(always)]
-fn advance<const K: usize, const NARROW: bool>(at: &mut [usize; K], index: usize, strides: [usize; K]) {
+fn advance<const K: usize>(at: &mut [usize; K], index: usize, strides: [usize; K]) {
     let mut t = 0;
     while t < K {
-        let product = if NARROW {
-            (index as u32 as u64 * strides[t] as u32 as u64) as usize
-        } else {
-            index.wrapping_mul(strides[t])
-        };
-        at[t] = at[t].wrapping_add(product);
+        at[t] = at[t].wrapping_add(index.wrapping_mul(strides[t]));
         t += 1;
     }
 }

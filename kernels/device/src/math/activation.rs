@@ -2,11 +2,12 @@
 
 use super::exp::{Exp, expm1_below_60};
 
-/// num·σ(v), where −|v| + tail is the exact −|v|. The power of two of e^−|v| comes last, so that a denormal result is rounded once.
+/// num·σ(v), where −|v| + tail is the exact −|v|, and num is NaN if v is. The power of two of e^−|v| comes last, so
+/// that a denormal result is rounded once.
 #[inline(always)]
 fn logistic_times<T: Exp>(num: T, v: T, tail: T) -> T {
     let negative = v < T::of(0.0);
-    let (p, k) = (-v.abs()).at_least(T::ZERO_BELOW).exp_parts(tail);
+    let (p, k) = (-v.abs()).max(T::ZERO_BELOW).exp_parts(tail);
     let e = T::of(1.0) + p;
     let share = (T::of(1.0) + e.scale(k)).rcp();
     let tail = (num * share * e).scale(k);
@@ -19,7 +20,7 @@ fn logistic_times<T: Exp>(num: T, v: T, tail: T) -> T {
 
 #[inline(always)]
 pub fn sigmoid<T: Exp>(x: T) -> T {
-    logistic_times(T::of(1.0), x, T::of(-0.0))
+    if x.is_nan() { x } else { logistic_times(T::of(1.0), x, T::of(-0.0)) }
 }
 
 #[inline(always)]
@@ -31,22 +32,21 @@ pub fn silu<T: Exp>(x: T) -> T {
 /// (f32) or 700 (f64), so 2u is kept in two parts.
 #[inline(always)]
 pub fn gelu<T: Exp>(x: T) -> T {
-    const C1: f64 = 1.5957691216057308; // 2√(2/π)
-    const C1_LOW: f64 = -9.96930880911092e-17;
-    const C2: f64 = 0.07135481627260025; // 0.044715·C1
+    // c₁ = 2√(2/π) in two parts, the first of 20 bits: the sum less it is then exact wherever gelu(x) is not 0 or x.
+    const C1: f64 = 1.5957698822021484;
+    const C1_LOW: f64 = -7.605964177257403e-07;
+    const C2: f64 = 0.07135481627260025; // 0.044715·c₁
     const C2_LOW: f64 = -6.175149918155315e-19;
-    let (c1, c2) = (T::of(C1), T::of(C2));
-    let (c1_low, c2_low) = (T::low(C1, C1_LOW), T::low(C2, C2_LOW));
-    let bounded = x.at_least(T::of(-30.0)).at_most(T::of(30.0));
+    let (c1, c1_low) = (T::of(C1), T::of(C1_LOW));
+    let (c2, c2_low) = (T::of(C2), T::low(C2, C2_LOW));
+    let bounded = x.max(T::of(-30.0)).min(T::of(30.0));
     let z = bounded * bounded;
     let z_low = bounded.fma(bounded, -z);
-    let cubic = c2 * z;
-    let cubic_low = c2.fma(z, -cubic);
-    let sum = c1 + cubic;
-    let round = sum - c1;
-    let sum_low = (c1 - (sum - round)) + (cubic - round) + cubic_low + c2.fma(z_low, c2_low.fma(z, c1_low));
+    let sum = c2.fma(z, c1);
+    let round_off = c2.fma(z, c1 - sum);
+    let sum_low = c2.fma(z_low, round_off) + c2_low.fma(z, c1_low);
     let v = bounded * sum;
-    let v_low = bounded.fma(sum, -v) + bounded * sum_low;
+    let v_low = bounded.fma(sum_low, bounded.fma(sum, -v));
     logistic_times(x, v, if v < T::of(0.0) { v_low } else { -v_low })
 }
 

@@ -113,6 +113,14 @@ macro_rules! float {
                 $T::is_sign_negative(self)
             }
             #[inline(always)]
+            fn max(self, limit: Self) -> Self {
+                $T::max(self, limit)
+            }
+            #[inline(always)]
+            fn min(self, limit: Self) -> Self {
+                $T::min(self, limit)
+            }
+            #[inline(always)]
             fn exp2i(k: i32) -> Self {
                 $T::from_bits((k.wrapping_add($bias) as $Bits) << $mantissa)
             }

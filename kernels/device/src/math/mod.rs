@@ -111,6 +111,10 @@ trait Real: Value + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self>
         self * Self::exp2i(k >> 1) * Self::exp2i(k - (k >> 1))
     }
 
+    /// The larger of two; `limit` if `self` is NaN.
+    fn max(self, limit: Self) -> Self;
+    /// The smaller of two; `limit` if `self` is NaN.
+    fn min(self, limit: Self) -> Self;
     /// The smaller of two; a NaN in `self` stays.
     #[inline(always)]
     fn at_most(self, limit: Self) -> Self {

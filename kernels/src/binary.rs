@@ -2,7 +2,7 @@
 
 use amdgpu_device::extremum::Extremum;
 use amdgpu_device::prelude::*;
-use amdgpu_device::zip::{per_lane, per_lane_tiled, zip, zip_tiled};
+use amdgpu_device::zip::{per_lane, zip, zip_tiled};
 
 /// A function of two elements.
 pub trait BinaryOp {
@@ -77,7 +77,7 @@ comparison! {
     name = "b{Op}_{T}",
     Op in [add: Add, sub: Sub, mul: Mul, div: Div, maximum: Maximum, minimum: Minimum],
     T in [bf16, f16, f32, f64, u8, u32, i16, i32, i64, f8e4m3, f8_e4m3: f8e4m3],
-    launch(workgroup = 256, items_per_lane = per_lane_tiled::<T>(), items = numel),
+    launch(workgroup = 256, items_per_lane = per_lane::<T, T>(), items = numel),
 )]
 pub unsafe fn binary<Op: BinaryOp, T: Extremum>(
     numel: usize,

@@ -3,7 +3,7 @@
 use amdgpu_device::extremum::Extremum;
 use amdgpu_device::math::{Compute, Math, Value};
 use amdgpu_device::prelude::*;
-use amdgpu_device::zip::{per_lane, per_lane_tiled, zip, zip_tiled};
+use amdgpu_device::zip::{per_lane, zip, zip_tiled};
 
 /// A function of a float in the type that it is computed in.
 pub trait Function {
@@ -175,7 +175,7 @@ pub unsafe fn parametric<F: Parametric, T: Compute>(
 #[amdgpu_kernel(
     name = "ucopy_{T}",
     T in [bf16, f16, f32, f64, u8, u32, i16, i32, i64, f8e4m3, f8_e4m3: f8e4m3],
-    launch(workgroup = 256, items_per_lane = per_lane_tiled::<T>(), items = numel),
+    launch(workgroup = 256, items_per_lane = per_lane::<T, T>(), items = numel),
 )]
 pub unsafe fn copy<T: Scalar>(
     numel: usize,

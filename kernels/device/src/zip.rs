@@ -5,7 +5,8 @@
 //! - **blocks**: the innermost dimensions, as far as all tensors walk them as one, hold a whole number of blocks
 //!   of 16 bytes. A lane takes a block: a tensor of stride 1 is one load, a broadcast one is read once, any
 //!   other is gathered. Contiguous tensors are the case without outer dimensions, so that a block costs no
-//!   division; else there is one 32-bit division per block and outer dimension.
+//!   division, and a lane loads several before it computes the first; else there is one 32-bit division per block
+//!   and outer dimension.
 //! - **tiles** ([`zip_tiled`] only, for functions cheap enough to stand there once more for each element of a
 //!   tile): a tensor is contiguous along another dimension than the output is. A lane takes
 //!   a square of up to 4 by 4 elements, loads each tensor along its own contiguous dimension and transposes in
@@ -24,15 +25,9 @@ use crate::grid::{global_id_x, global_size_x, global_stride};
 use crate::layout::Layout;
 use crate::memory::{is_aligned, load, store};
 
-/// How many elements a lane takes of a launch where it reads or writes elements of these types: four blocks, of which
-/// all are loaded before the first is computed.
+/// How many elements a lane takes of a launch where it reads or writes elements of these types: four blocks.
 pub const fn per_lane<T: Scalar, U: Scalar>() -> usize {
     4 * block(widest(width::<T>(), width::<U>()), narrowest(width::<T>(), width::<U>()))
-}
-
-/// [`per_lane`] for [`zip_tiled`]: no less than a tile, or lanes would have nothing to do where there are tiles.
-pub const fn per_lane_tiled<T: Scalar>() -> usize {
-    widest(per_lane::<T, T>(), if size_of::<T>() < 8 { 16 } else { 4 })
 }
 
 /// Elements of a block: 16 bytes of the widest, but four elements if the narrowest would else move by the byte.
@@ -305,13 +300,28 @@ unsafe fn zip_blocks<
             } else {
                 // In one expression, or the compiler makes two of all that follows.
                 let i = unit * N - unit.saturating_sub(blocks) * (N - 1);
-                let at = walk.offsets(i);
-                if unit < blocks {
-                    queue[0].write(inputs.block::<N>(at, walk.strides, walk.whole(N)));
+                let next = unit + step;
+                // Two at a time where there are registers for it.
+                if const { K == 2 && N <= 4 } {
+                    let at = walk.offsets([i, next * N]);
+                    if unit < blocks {
+                        queue[0].write(inputs.block::<N>(at[0], walk.strides, walk.whole(N)));
+                        if next < blocks {
+                            queue[1].write(inputs.block::<N>(at[1], walk.strides, walk.whole(N)));
+                            end = next + 1;
+                        }
+                    } else {
+                        out.add(i).write(f(inputs.item(at[0])));
+                        (unit, end) = (next, next);
+                    }
                 } else {
-                    out.add(i).write(f(inputs.item(at)));
-                    unit += step;
-                    end = unit;
+                    let [at] = walk.offsets([i]);
+                    if unit < blocks {
+                        queue[0].write(inputs.block::<N>(at, walk.strides, walk.whole(N)));
+                    } else {
+                        out.add(i).write(f(inputs.item(at)));
+                        (unit, end) = (next, next);
+                    }
                 }
             }
             // One computation stands for all of the queue: its blocks move up.
@@ -481,19 +491,29 @@ impl<const K: usize> Walk<K> {
         all <= u32::MAX as usize
     }
 
-    /// Where element number `i` is in each tensor.
+    /// Where elements of these numbers are in each tensor.
     #[inline]
-    fn offsets(&self, i: usize) -> [usize; K] {
-        let mut at = [0; K];
-        let (mut rest, mut dim, mut strides, mut d) = (i, self.size, self.strides, self.outer);
+    fn offsets<const M: usize>(&self, elements: [usize; M]) -> [[usize; K]; M] {
+        let mut at = [[0; K]; M];
+        let (mut rest, mut dim, mut strides, mut d) = (elements, self.size, self.strides, self.outer);
         let narrow = self.narrow();
         while d > 0 {
-            let (quotient, index) = if narrow { divide_narrow(rest, dim) } else { divide_wide(rest, dim) };
-            advance(&mut at, index, strides);
+            let mut m = 0;
+            while m < M {
+                let (quotient, index) =
+                    if narrow { divide_narrow(rest[m], dim) } else { divide_wide(rest[m], dim) };
+                advance(&mut at[m], index, strides);
+                rest[m] = quotient;
+                m += 1;
+            }
             d -= 1;
-            (rest, dim, strides) = (quotient, self.layout.dim(d), self.strides_of(d));
+            (dim, strides) = (self.layout.dim(d), self.strides_of(d));
         }
-        advance(&mut at, rest, strides);
+        let mut m = 0;
+        while m < M {
+            advance(&mut at[m], rest[m], strides);
+            m += 1;
+        }
         at
     }
 

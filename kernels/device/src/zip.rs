@@ -49,10 +49,14 @@ const fn narrowest(a: usize, b: usize) -> usize {
     if a < b { a } else { b }
 }
 
-/// How many blocks a lane loads before it computes the first, where all tensors are contiguous. More do not help, and
-/// each has registers.
-const fn in_flight(inputs: usize) -> usize {
-    if inputs == 1 { 4 } else { 2 }
+/// How many blocks of `size` elements a lane loads before it computes the first, where all tensors are contiguous. More
+/// do not help, and each has registers: functions in f64 and blocks of many elements have few to spare.
+const fn in_flight(inputs: usize, size: usize) -> usize {
+    match (inputs, size) {
+        (1, 4 | 8) => 4,
+        (1 | 2, _) | (_, 2 | 4) => 2,
+        _ => 1,
+    }
 }
 
 /// The tensors that are read: one to three pointers.
@@ -289,20 +293,20 @@ unsafe fn zip_blocks<
         let mut unit = global_id_x();
         while unit < units {
             let mut queue = [MaybeUninit::<I::Block<N>>::uninit(); 4];
-            let last = unit + (const { in_flight(K) } - 1) * step;
+            let last = unit + (const { in_flight(K, N) } - 1) * step;
             // Up to where `unit` runs until the queue is empty. It is not a count, of which the compiler would make
             // a loop written out.
             let mut end = unit + 1;
             if walk.dense() && last < blocks {
-                unroll!(tile in_flight(K), T =>
+                unroll!(tile in_flight(K, N), T =>
                     queue[T].write(inputs.block::<N>([(unit + T * step) * N; K], [1; K], [true; K])));
                 end = last + 1;
             } else {
                 // In one expression, or the compiler makes two of all that follows.
                 let i = unit * N - unit.saturating_sub(blocks) * (N - 1);
                 let next = unit + step;
-                // Two at a time where there are registers for it.
-                if const { K == 2 && N <= 4 } {
+                // Two at a time where there are registers for it; CDNA has no scalar ones left.
+                if const { K == 2 && N <= 4 && !cfg!(amdgpu_wave64) } {
                     let at = walk.offsets([i, next * N]);
                     if unit < blocks {
                         queue[0].write(inputs.block::<N>(at[0], walk.strides, walk.whole(N)));
@@ -330,7 +334,7 @@ unsafe fn zip_blocks<
                 let mut results = [U::ZERO; N];
                 unroll!(block N, J => results[J] = f(I::pick::<N>(&elements, J)));
                 store(out.add(unit * N), results);
-                unroll!(tile in_flight(K), T => queue[T] = queue[(T + 1) % 4]);
+                unroll!(tile in_flight(K, N), T => queue[T] = queue[(T + 1) % 4]);
                 unit += step;
             }
         }

@@ -1,14 +1,27 @@
 //! The program `candle-amdgpu`: what it prints and how it ends.
 
 use serde_json::Value;
+use std::path::PathBuf;
 use std::process::{Command, Output};
 
-fn run(args: &[&str]) -> Output {
+fn program() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_candle-amdgpu"));
     if std::env::var_os("CANDLE_AMDGPU_DEVICE").is_none() {
         command.env("CANDLE_AMDGPU_DEVICE", "emulator");
     }
-    command.args(args).output().expect("the program runs")
+    command
+}
+
+fn run(args: &[&str]) -> Output {
+    program().args(args).output().expect("the program runs")
+}
+
+/// An empty folder.
+fn scratch(name: &str) -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).expect("a folder");
+    folder
 }
 
 fn stdout(output: &Output) -> &str {
@@ -104,4 +117,85 @@ fn help_has_examples_and_exit_codes() {
         let text = stdout(&output);
         assert!(output.status.success() && text.contains("Example") && text.contains("Exit codes"), "{text}");
     }
+}
+
+#[test]
+fn run_gives_a_kernel_numbers_and_prints_what_it_wrote() {
+    let args = "run affine_f32 numel=4 num_dims=1 info=null inp=[1,2,3,4] out=zeros:4 mul=2 add=0.5";
+    let output = run(&args.split(' ').collect::<Vec<_>>());
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert_eq!(stdout(&output).trim(), "out = [2.5, 4.5, 6.5, 8.5]");
+}
+
+#[test]
+fn run_checks_names_types_and_lengths_before_it_launches() {
+    for (args, message) in [
+        ("run affine_f33 numel=4", "no kernel `affine_f33`"),
+        ("run fill_u8 buf=zeros:4 value=7", "`numel` is missing"),
+        ("run fill_u8 buf=zeros:4 value=7 numel=4 n=4", "no parameter `n`"),
+        ("run fill_u8 buf=zeros:4 value=7 value=8 numel=4", "`value` is given twice"),
+        ("run fill_u8 buf=zeros:4 value=256 numel=4", "256 is no u8"),
+        ("run fill_u8 buf=null value=1 numel=4", "wants memory"),
+        ("run fill_u8 buf=zeros:99 value=7 numel=100", "`buf` has 99 elements; numel = 100 are needed"),
+        ("run fill_u8 buf=nowhere.npy value=1 numel=4", "nowhere.npy"),
+    ] {
+        let output = run(&args.split(' ').collect::<Vec<_>>());
+        assert_eq!(output.status.code(), Some(2), "{args}");
+        assert!(stderr(&output).contains(message), "{args}: {}", stderr(&output));
+    }
+}
+
+#[test]
+fn files_go_in_and_out_as_numpy_has_them() {
+    let folder = scratch("npy");
+    let sh = |args: &str| {
+        let args: Vec<_> = args.split(' ').collect();
+        let output = program().current_dir(&folder).args(args).output().expect("the program runs");
+        (output.status.code(), stdout(&output).to_owned() + &stderr(&output))
+    };
+    let (code, text) = sh("run fill_f16 buf=zeros:3>x.npy value=1.5 numel=3");
+    assert_eq!((code, text.as_str()), (Some(0), ""));
+    let bytes = std::fs::read(folder.join("x.npy")).unwrap();
+    assert!(bytes.starts_with(b"\x93NUMPY"), "{bytes:?}");
+    assert!(bytes.ends_with(&[0, 0x3e, 0, 0x3e, 0, 0x3e]), "{bytes:?}");
+    let (code, text) = sh("run uneg_f16 numel=3 num_dims=1 info=null inp=x.npy out=zeros:3");
+    assert_eq!((code, text.trim()), (Some(0), "out = [-1.5, -1.5, -1.5]"));
+    let (code, text) = sh("run uneg_f32 numel=3 num_dims=1 info=null inp=x.npy out=zeros:3");
+    assert_eq!(code, Some(2));
+    assert!(text.contains("the kernel takes f32"), "{text}");
+}
+
+#[test]
+fn the_examples_of_the_help_run_as_written() {
+    let folder = scratch("examples");
+    let made = program()
+        .current_dir(&folder)
+        .args(["run", "fill_f16", "buf=zeros:1000>x.npy", "value=1", "numel=1000"])
+        .status();
+    assert!(made.expect("the program runs").success());
+    let mut seen = 0;
+    // `verify`'s are a sweep of minutes, of which other tests run parts.
+    for command in ["devices", "kernels", "run", "disasm", "completions"] {
+        let help = run(&[command, "--help"]);
+        let examples = stdout(&help).lines().filter_map(|line| line.split_once("candle-amdgpu "));
+        let examples = examples.filter(|(before, _)| ["", "Example:"].contains(&before.trim()));
+        for (_, example) in examples {
+            let (example, bug) = match example.split_once("   (") {
+                Some((example, _)) => (example, true),
+                None => (example.split(" > ").next().unwrap_or(example), false),
+            };
+            let line = format!("{} {example}", env!("CARGO_BIN_EXE_candle-amdgpu"));
+            let mut shell = Command::new("sh");
+            shell.env("CANDLE_AMDGPU_DEVICE", "emulator").current_dir(&folder);
+            let output = shell.args(["-c", &line]).output().expect("sh");
+            assert_eq!(output.status.code(), Some(i32::from(bug)), "{example}: {}", stderr(&output));
+            assert!(!output.stdout.is_empty() || bug || example.contains('>'), "{example}");
+            if bug {
+                let text = stderr(&output);
+                assert!(text.contains("fill_u8") && text.contains("fill.rs"), "{text}");
+            }
+            seen += 1;
+        }
+    }
+    assert!(seen >= 8, "{seen} examples");
 }

@@ -1,14 +1,18 @@
 //! `candle-amdgpu`: what kernels and devices there are, and whether they agree.
 
 mod devices;
+mod disasm;
 mod kernels;
+mod npy;
 mod output;
+mod run;
 mod verify;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
+use clap_complete::Shell;
 use std::process::ExitCode;
 
-/// Candle's GPU kernels on AMD: list them, list devices, verify one on the other
+/// Candle's GPU kernels on AMD: list, verify, run, profile and read them, on a GPU or the emulator
 #[derive(Parser)]
 #[command(version, max_term_width = 110, after_help = EXIT_CODES)]
 struct Cli {
@@ -21,6 +25,15 @@ enum Command {
     Devices(devices::Devices),
     Kernels(kernels::Kernels),
     Verify(verify::Verify),
+    Run(run::Run),
+    Disasm(disasm::Disasm),
+    /// Print a shell's completion script
+    ///
+    /// Example: candle-amdgpu completions bash > ~/.local/share/bash-completion/completions/candle-amdgpu
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
 }
 
 const EXIT_CODES: &str = "\
@@ -33,6 +46,12 @@ fn main() -> ExitCode {
         Command::Devices(command) => command.run(),
         Command::Kernels(command) => command.run(),
         Command::Verify(command) => command.run(),
+        Command::Run(command) => command.run(),
+        Command::Disasm(command) => command.run(),
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut Cli::command(), "candle-amdgpu", &mut std::io::stdout());
+            Ok(true)
+        }
     };
     match result {
         Ok(true) => ExitCode::SUCCESS,

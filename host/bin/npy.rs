@@ -28,8 +28,8 @@ fn name(dtype: DType) -> &'static str {
 pub fn read(path: &Path, dtype: DType) -> Result<(Array, Vec<u64>)> {
     let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
     let mut file = BufReader::new(file);
-    let header = NpyHeader::from_reader(&mut file)
-        .with_context(|| format!("{} is no .npy file", path.display()))?;
+    let header =
+        NpyHeader::from_reader(&mut file).with_context(|| format!("{} is no .npy file", path.display()))?;
     let (have, want) = (header.dtype().descr(), name(dtype));
     ensure!(
         have.trim_matches('\'') == want,

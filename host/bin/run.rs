@@ -5,7 +5,9 @@ use crate::output::print;
 use anyhow::{Context, Result, bail, ensure};
 use candle_amdgpu::kernel::{Arg, ArgType};
 use candle_amdgpu::reference::{Array, DType, Value};
-use candle_amdgpu::{AsStream, Count, Device, DeviceBuffer, Kernel, LaunchBuilder, LaunchConfig, Stream, kernels};
+use candle_amdgpu::{
+    AsStream, Count, Device, DeviceBuffer, Kernel, LaunchBuilder, LaunchConfig, Stream, kernels,
+};
 use clap::Args;
 use std::path::PathBuf;
 
@@ -19,13 +21,16 @@ use std::path::PathBuf;
 ///   none                 `info=null`, where the kernel allows it
 /// A result without a file is printed. bf16 and f8e4m3 stand in .npy files as the u2 and u1 of their bits.
 #[derive(Args)]
-#[command(verbatim_doc_comment, after_help = "\
+#[command(
+    verbatim_doc_comment,
+    after_help = "\
 Examples:
   candle-amdgpu run affine_f32 numel=4 num_dims=1 info=null 'inp=[1,2,3,4]' out=zeros:4 mul=2 add=0.5
   candle-amdgpu run uexp_f16 --gfx gfx90a --profile numel=1000 num_dims=1 info=null inp=x.npy 'out=zeros:1000>y.npy'
   candle-amdgpu run fill_u8 --check buf=zeros:99 value=7 numel=100      (a bug: see where it writes)
 
-Exit codes: 0 success; 1 the kernel did something wrong; 2 wrong arguments, or the device cannot be used.")]
+Exit codes: 0 success; 1 the kernel did something wrong; 2 wrong arguments, or the device cannot be used."
+)]
 pub struct Run {
     /// The kernel
     kernel: String,
@@ -120,7 +125,8 @@ impl Run {
     fn given(&self, kernel: &Kernel, stream: &Stream) -> Result<Vec<Given>> {
         let mut named = Vec::new();
         for text in &self.args {
-            let (name, value) = text.split_once('=').with_context(|| format!("`{text}` is not NAME=VALUE"))?;
+            let (name, value) =
+                text.split_once('=').with_context(|| format!("`{text}` is not NAME=VALUE"))?;
             ensure!(
                 kernel.args.iter().any(|arg| arg.name == name),
                 "{} has no parameter `{name}`; it has {}",

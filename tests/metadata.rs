@@ -7,6 +7,8 @@ use candle_amdgpu::{AFFINE, CodeObject, FILL, KernelInfo, Module, kernels};
 /// - the tiled binary kernels on gfx90a, whose layout of two tensors needs more than the 102 that there are;
 /// - the reductions of any layout on gfx90a, for the same reason: up to 28;
 /// - the f64 functions on erf, whose polynomials' constants are scalars;
+/// - convolutions, their windows as rows, and scatter_add, whose sizes and strides of 64 bits do not fit either, outside
+///   of the loops that add and copy: mostly on gfx90a, a few on gfx1030;
 /// - the matrix products, whose three matrices have strides of 64 bits, outside of the loop that adds.
 fn allowed_sgpr_spills(kernel: &str, gfx: &str) -> u32 {
     let (function, dtype) = kernel.split_once('_').unwrap_or((kernel, ""));
@@ -19,6 +21,12 @@ fn allowed_sgpr_spills(kernel: &str, gfx: &str) -> u32 {
         _ if function == "fast" && gfx == "gfx90a" => 28,
         _ if tiled && narrow && gfx == "gfx90a" => 5,
         _ if tiled && gfx == "gfx90a" => 2,
+        _ if kernel.starts_with("im2col") && gfx == "gfx90a" => 86,
+        _ if kernel.starts_with("conv") && gfx == "gfx90a" => 33,
+        _ if kernel.starts_with("conv") => 3,
+        _ if function == "sa" && gfx == "gfx90a" => 27,
+        _ if function == "sa" => 2,
+        _ if function == "s" && gfx == "gfx90a" => 6,
         _ if ["gemm", "gemv"].contains(&function) => 40,
         _ => 0,
     }

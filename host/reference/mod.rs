@@ -9,6 +9,7 @@ pub mod affine;
 mod array;
 pub mod binary;
 pub mod cast;
+pub mod conv;
 mod dtype;
 pub mod fill;
 pub mod gemm;

@@ -88,7 +88,9 @@ impl Call {
             if of_layout(index) {
                 Some(Input::Layout)
             } else {
-                input(arg.name, DType::from_name(arg.ty.element())?)
+                // A `bool` is a byte of 0 or 1.
+                let element = if arg.ty.element() == "bool" { "u8" } else { arg.ty.element() };
+                input(arg.name, DType::from_name(element)?)
             }
         });
         Some(Call { kernel, inputs: inputs.collect::<Option<_>>()?, layouts, grid })

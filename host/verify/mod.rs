@@ -21,6 +21,7 @@ mod binary;
 mod call;
 mod cast;
 mod compare;
+mod conv;
 mod draw;
 mod elementwise;
 mod engine;
@@ -71,6 +72,7 @@ pub const FAMILIES: &[&dyn Family] = &[
     &affine::Affine,
     &binary::Binary,
     &cast::Cast,
+    &conv::Conv,
     &fill::Fill,
     &gemm::Gemm,
     &rng::Rng,

@@ -330,20 +330,54 @@ struct Columns<I, T> {
     right_size: usize,
 }
 
-/// Elements that a lane loads at once.
-const CHUNK: usize = 8;
-
-/// `N` elements in steps of `step`; with `whole`, the step is 1 and the address as [`load`] wants it.
+/// `N` elements in steps of `step`; with `WHOLE`, the step is 1 and the address as [`load`] wants it.
 #[inline(always)]
-unsafe fn take<T: Scalar, const N: usize>(from: *const T, step: usize, whole: bool) -> [T; N] {
+unsafe fn take<T: Scalar, const WHOLE: bool, const N: usize>(from: *const T, step: usize) -> [T; N] {
     // SAFETY: the caller's
     unsafe {
-        if whole {
+        if const { WHOLE } {
             return load(from);
         }
         let mut elements = [T::ZERO; N];
         unroll!(N, E => elements[E] = from.wrapping_add(E * step).read());
         elements
+    }
+}
+
+/// Elements that a lane loads at once of a column that is a row, and of one that is not: the steps between them are
+/// scalars, of which there are not many.
+const ROW_CHUNK: usize = 8;
+const COLUMN_CHUNK: usize = 4;
+
+/// Calls `one` with number, id and value of each element of all whole chunks, and gives their number. The next chunk is
+/// under way while this one is added.
+#[inline(always)]
+unsafe fn chunks<I: Id, T: Scalar, const WHOLE: bool, const N: usize>(
+    ids: *const I,
+    inp: *const T,
+    step: usize,
+    count: usize,
+    one: &mut impl FnMut(usize, I, T),
+) -> usize {
+    // SAFETY: the caller's
+    unsafe {
+        let chunk = |j: usize| {
+            let ids = take::<I, WHOLE, N>(ids.wrapping_add(j * step), step);
+            (ids, take::<T, WHOLE, N>(inp.wrapping_add(j * step), step))
+        };
+        let mut j = 0;
+        if count >= N {
+            let mut next = chunk(0);
+            while j + N <= count {
+                let (ids, values) = next;
+                if j + 2 * N <= count {
+                    next = chunk(j + N);
+                }
+                unroll!(N, E => one(j + E, ids[E], values[E]));
+                j += N;
+            }
+        }
+        j
     }
 }
 
@@ -373,14 +407,19 @@ impl<I: Id, T: Scalar> Columns<I, T> {
         pre * dim * self.right_size + post
     }
 
+    /// Whether columns are rows of whole chunks of `dim` elements.
+    #[inline(always)]
+    fn are_rows(&self, dim: usize) -> bool {
+        self.right_size == 1 && dim.is_multiple_of(ROW_CHUNK)
+    }
+
     /// Calls `arrive` with index and value of each element of a column, in order. With `report`, ids that are
     /// outside are recorded.
     #[inline(always)]
     unsafe fn each(&self, column: usize, report: bool, mut arrive: impl FnMut(usize, T)) {
-        let count = self.src_dim_size;
+        let (count, step) = (self.src_dim_size, self.right_size);
         let first = self.first(column, count);
-        let (ids, inp, step) = (self.ids.wrapping_add(first), self.inp.wrapping_add(first), self.right_size);
-        let whole = step == 1 && count.is_multiple_of(CHUNK) && is_aligned(self.ids) && is_aligned(self.inp);
+        let (ids, inp) = (self.ids.wrapping_add(first), self.inp.wrapping_add(first));
         let mut outside = count;
         let mut one = |j: usize, id: I, value: T| {
             if let Some(index) = id.index(self.dst_dim_size) {
@@ -392,27 +431,14 @@ impl<I: Id, T: Scalar> Columns<I, T> {
         };
         // SAFETY: the caller's
         unsafe {
-            let chunk = |j: usize| {
-                let at = j * step;
-                let ids = take::<I, CHUNK>(ids.wrapping_add(at), step, whole);
-                (ids, take::<T, CHUNK>(inp.wrapping_add(at), step, whole))
-            };
-            let mut j = 0;
-            if count >= CHUNK {
-                // The next chunk is under way while this one is added.
-                let mut next = chunk(0);
-                while j + CHUNK <= count {
-                    let (ids, values) = next;
-                    if j + 2 * CHUNK <= count {
-                        next = chunk(j + CHUNK);
-                    }
-                    unroll!(CHUNK, E => one(j + E, ids[E], values[E]));
-                    j += CHUNK;
+            if self.are_rows(count) && is_aligned(self.ids) && is_aligned(self.inp) {
+                chunks::<I, T, true, ROW_CHUNK>(ids, inp, 1, count, &mut one);
+            } else {
+                let mut j = chunks::<I, T, false, COLUMN_CHUNK>(ids, inp, step, count, &mut one);
+                while j < count {
+                    one(j, ids.wrapping_add(j * step).read(), inp.wrapping_add(j * step).read());
+                    j += 1;
                 }
-            }
-            while j < count {
-                one(j, ids.wrapping_add(j * step).read(), inp.wrapping_add(j * step).read());
-                j += 1;
             }
             if report && outside < count {
                 let id = ids.wrapping_add(outside * step).read();
@@ -457,7 +483,7 @@ impl<I: Id, T: Scalar> Columns<I, T> {
         let memory = workgroup::memory::<u8>();
         let slot = |index: usize| memory.wrapping_add((index * group + lane) * Self::SLOT).cast::<T>();
         let (dim, step) = (self.dst_dim_size, self.right_size);
-        let whole = step == 1 && dim.is_multiple_of(CHUNK) && is_aligned(self.out);
+        let rows = self.are_rows(dim) && is_aligned(self.out);
         let mut block = workgroup_id_x() as usize * group;
         while block < columns {
             let column = block + lane;
@@ -466,10 +492,15 @@ impl<I: Id, T: Scalar> Columns<I, T> {
                 // SAFETY: the caller's; there are `group · dim` slots
                 unsafe {
                     let mut d = 0;
-                    while d + CHUNK <= dim {
-                        let values = take::<T, CHUNK>(out.wrapping_add(d * step), step, whole);
-                        unroll!(CHUNK, E => slot(d + E).write(values[E]));
-                        d += CHUNK;
+                    while rows && d < dim {
+                        let values = take::<T, true, ROW_CHUNK>(out.wrapping_add(d), 1);
+                        unroll!(ROW_CHUNK, E => slot(d + E).write(values[E]));
+                        d += ROW_CHUNK;
+                    }
+                    while d + COLUMN_CHUNK <= dim {
+                        let values = take::<T, false, COLUMN_CHUNK>(out.wrapping_add(d * step), step);
+                        unroll!(4, E => slot(d + E).write(values[E]));
+                        d += COLUMN_CHUNK;
                     }
                     while d < dim {
                         slot(d).write(out.wrapping_add(d * step).read());
@@ -480,13 +511,11 @@ impl<I: Id, T: Scalar> Columns<I, T> {
                         sum.write(sum.read().add(value));
                     });
                     d = 0;
-                    if whole {
-                        while d < dim {
-                            let mut values = [T::ZERO; CHUNK];
-                            unroll!(CHUNK, E => values[E] = slot(d + E).read());
-                            store(out.wrapping_add(d), values);
-                            d += CHUNK;
-                        }
+                    while rows && d < dim {
+                        let mut values = [T::ZERO; ROW_CHUNK];
+                        unroll!(ROW_CHUNK, E => values[E] = slot(d + E).read());
+                        store(out.wrapping_add(d), values);
+                        d += ROW_CHUNK;
                     }
                     while d < dim {
                         out.wrapping_add(d * step).write(slot(d).read());
@@ -603,7 +632,11 @@ impl<I: Id, T: Scalar> Rows<I, T> {
                     let j = base + lane * LOOK;
                     let mut looked = [I::HIGHEST; LOOK];
                     if j + LOOK <= ids_dim_size {
-                        looked = take::<I, LOOK>(ids.wrapping_add(j), 1, vectors);
+                        looked = if vectors {
+                            load(ids.wrapping_add(j))
+                        } else {
+                            take::<I, false, LOOK>(ids.wrapping_add(j), 1)
+                        };
                     } else {
                         unroll!(4, E => if j + E < ids_dim_size {
                             looked[E] = ids.wrapping_add(j + E).read();

@@ -9,6 +9,8 @@ pub mod affine;
 pub mod binary;
 #[cfg(feature = "cast")]
 pub mod cast;
+#[cfg(feature = "conv")]
+pub mod conv;
 #[cfg(feature = "fill")]
 pub mod fill;
 #[cfg(feature = "gemm")]

@@ -1,0 +1,48 @@
+//! Convolutions, pools and upsampling, of images (batch, channel, two dimensions) and of signals (batch, channel, one).
+//!
+//! Sources and kernels have any strides; results are contiguous. Sums are in f32 for floats that are narrower, and
+//! rounded once; integers wrap.
+
+use amdgpu_device::layout::Layout;
+
+pub mod direct;
+pub mod im2col;
+pub mod pool;
+pub mod upsample;
+
+/// Sizes and strides of an image: batch, channel, and two dimensions.
+#[derive(Clone, Copy)]
+struct Image {
+    dims: [usize; 4],
+    strides: [usize; 4],
+}
+
+impl Image {
+    /// The image whose sizes and then strides are at `info`.
+    ///
+    /// # Safety
+    /// `info` points to 8 words that nothing writes during the launch.
+    #[inline(always)]
+    unsafe fn new(info: *const usize) -> Self {
+        // SAFETY: the caller's
+        let layout = unsafe { Layout::<1>::new(4, info) };
+        let (dim, stride) = (|d| layout.dim(d), |d| layout.stride(0, d));
+        // Not in a loop, which would leave them in scratch memory.
+        Image {
+            dims: [dim(0), dim(1), dim(2), dim(3)],
+            strides: [stride(0), stride(1), stride(2), stride(3)],
+        }
+    }
+
+    /// The signal whose sizes (batch, channel, length) and then strides are at `info`, as an image of one row.
+    ///
+    /// # Safety
+    /// `info` points to 6 words that nothing writes during the launch.
+    #[inline(always)]
+    unsafe fn signal(info: *const usize) -> Self {
+        // SAFETY: the caller's
+        let layout = unsafe { Layout::<1>::new(3, info) };
+        let (dim, stride) = (|d| layout.dim(d), |d| layout.stride(0, d));
+        Image { dims: [dim(0), dim(1), 1, dim(2)], strides: [stride(0), stride(1), 0, stride(2)] }
+    }
+}

@@ -1,0 +1,169 @@
+//! Pools: means and maxima of the windows of an image.
+
+use amdgpu_device::convert::Convert;
+use amdgpu_device::extremum::Extremum;
+use amdgpu_device::layout::divide;
+use amdgpu_device::prelude::*;
+
+use super::Image;
+
+/// Rows of the result that a lane has: it finds out once for all of them where it is.
+const ROWS: usize = 2;
+
+/// An element type that has a mean.
+pub trait Mean: Scalar + Convert<Self::Sum> {
+    /// What sums are computed in: f32, but f64 for f64 and for integers that f32 does not hold.
+    type Sum: Scalar + Convert<Self>;
+    /// A count.
+    fn count(n: usize) -> Self::Sum;
+}
+
+macro_rules! mean {
+    ($($T:ident in $Sum:ident;)*) => {$(
+        impl Mean for $T {
+            type Sum = $Sum;
+            #[inline(always)]
+            fn count(n: usize) -> $Sum {
+                n as u32 as $Sum
+            }
+        }
+    )*};
+}
+mean! {
+    bf16 in f32;
+    f16 in f32;
+    f32 in f32;
+    f64 in f64;
+    u8 in f32;
+    u32 in f64;
+    i16 in f32;
+    i32 in f64;
+    i64 in f64;
+    f8e4m3 in f32;
+}
+
+/// `dst[b, c, i, j]` = the mean of `src[b, c, i·w_stride + k, j·h_stride + l]` over k < w_k and l < h_k: summed with l
+/// fastest, divided, and rounded once; towards zero to an integer.
+///
+/// `info` has sizes and strides of `src` (batch, channel, i, j). Candle calls the dimensions of i w and those of j h.
+#[amdgpu_kernel(
+    name = "avg_pool2d_{T}",
+    T in [bf16, f16, f32, f64, u8, u32, i16, i32, i64, f8e4m3],
+    launch(workgroup = 256, items_per_lane = ROWS, items = src_numel / (w_stride * h_stride).max(1) + 1),
+)]
+pub unsafe fn avg_pool2d<T: Mean>(
+    src_numel: usize,
+    w_k: usize,
+    h_k: usize,
+    w_stride: usize,
+    h_stride: usize,
+    #[len(8)] info: *const usize,
+    #[len(src_numel.min(1))] src: *const T,
+    dst: *mut T,
+) {
+    let _ = src_numel;
+    let zero = T::count(0);
+    // SAFETY: the caller's
+    unsafe {
+        let pool = Pool { image: Image::new(info), size: [w_k, h_k], stride: [w_stride, h_stride] };
+        let count = T::count(w_k * h_k);
+        let (add, mean) = (|sum: T::Sum, x: T| sum.add(x.convert()), |sum: T::Sum| sum.div(count).convert());
+        pool.each::<T, T::Sum>(src, dst, |_| zero, add, mean);
+    }
+}
+
+/// `dst[b, c, i, j]` = the largest `src[b, c, i·w_stride + k, j·h_stride + l]` over k < w_k and l < h_k. f32, f64 and f8e4m3
+/// prefer a number to a NaN, f16 and bf16 keep the NaN.
+///
+/// `info` has sizes and strides of `src` (batch, channel, i, j). Candle calls the dimensions of i w and those of j h.
+#[amdgpu_kernel(
+    name = "max_pool2d_{T}",
+    T in [bf16, f16, f32, f64, u8, u32, i16, i32, i64, f8e4m3],
+    launch(workgroup = 256, items_per_lane = ROWS, items = src_numel / (w_stride * h_stride).max(1) + 1),
+)]
+pub unsafe fn max_pool2d<T: Extremum>(
+    src_numel: usize,
+    w_k: usize,
+    h_k: usize,
+    w_stride: usize,
+    h_stride: usize,
+    #[len(8)] info: *const usize,
+    #[len(src_numel.min(1))] src: *const T,
+    dst: *mut T,
+) {
+    let _ = src_numel;
+    // SAFETY: the caller's
+    unsafe {
+        let pool = Pool { image: Image::new(info), size: [w_k, h_k], stride: [w_stride, h_stride] };
+        pool.each::<T, T>(src, dst, |x| x, T::maximum, |largest| largest);
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Pool {
+    image: Image,
+    size: [usize; 2],
+    stride: [usize; 2],
+}
+
+impl Pool {
+    /// Folds each window, from what `begin` makes of its first element.
+    #[inline(always)]
+    unsafe fn each<T: Scalar, A: Copy>(
+        self,
+        src: *const T,
+        dst: *mut T,
+        begin: impl Fn(T) -> A,
+        fold: impl Fn(A, T) -> A,
+        end: impl Fn(A) -> T,
+    ) {
+        let [batch, channels, height, width] = self.image.dims;
+        let [s0, s1, s2, s3] = self.image.strides;
+        let ([rows, columns], [down, right]) = (self.size, self.stride);
+        if height < rows || width < columns || rows * columns == 0 {
+            return;
+        }
+        let (h_out, _) = divide(height - rows, down, height.max(down));
+        let (w_out, _) = divide(width - columns, right, width.max(right));
+        let (h_out, w_out) = (h_out + 1, w_out + 1);
+        let bands = (h_out + ROWS - 1) / const { ROWS };
+        let units = batch * channels * bands * w_out;
+        global_stride(units, |unit| {
+            let (rest, x) = divide(unit, w_out, units);
+            let (plane, band) = divide(rest, bands, units);
+            let (b, c) = divide(plane, channels, units);
+            let first = band * ROWS;
+            let from = src.wrapping_add(b * s0 + c * s1 + x * right * s3);
+            let to = dst.wrapping_add((plane * h_out + first) * w_out + x);
+            // A row of the band that there is not is the last one once more.
+            let row = |r: usize| from.wrapping_add((first + r).min(h_out - 1) * down * s2);
+            let froms: [*const T; ROWS] = core::array::from_fn(row);
+            // SAFETY: the caller's: windows are inside of the image
+            unsafe {
+                let mut folded = froms.map(|from| begin(from.read()));
+                let mut k = 0;
+                while k < rows {
+                    let mut l = 0;
+                    while l < columns {
+                        let at = k * s2 + l * s3;
+                        let values = froms.map(|from| from.wrapping_add(at).read());
+                        let mut r = 0;
+                        while r < ROWS {
+                            folded[r] = fold(folded[r], values[r]);
+                            r += 1;
+                        }
+                        l += 1;
+                    }
+                    k += 1;
+                }
+                let mut r = 0;
+                while r < ROWS {
+                    if first + r < h_out {
+                        to.wrapping_add(r * w_out).write(end(folded[r]));
+                    }
+                    r += 1;
+                }
+            }
+        });
+    }
+}

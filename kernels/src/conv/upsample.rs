@@ -1,0 +1,157 @@
+//! Upsampling of images: the nearest element, and bilinear interpolation.
+
+use amdgpu_device::convert::Convert;
+use amdgpu_device::layout::divide;
+use amdgpu_device::memory::{VECTOR_BYTES, is_aligned, store};
+use amdgpu_device::prelude::*;
+
+use super::Image;
+
+/// `dst[b, c, i, j] = src[b, c, ⌊i·w_scale⌋, ⌊j·h_scale⌋]`, the last element where that is none; the products are in f64.
+///
+/// `info` has sizes and strides of `src` (batch, channel, i, j). Candle calls the dimensions of i w and those of j h.
+#[amdgpu_kernel(
+    name = "upsample_nearest2d_{T}",
+    T in [bf16, f16, f32, f64, u8, u32, i16, i32, i64, f8e4m3],
+    launch(workgroup = 256, items_per_lane = nearest::<T>(), items = (w_out * h_out * 64).max(1048576)),
+)]
+pub unsafe fn upsample_nearest2d<T: Scalar>(
+    w_out: usize,
+    h_out: usize,
+    w_scale: f64,
+    h_scale: f64,
+    #[len(8)] info: *const usize,
+    src: *const T,
+    dst: *mut T,
+) {
+    // SAFETY: the caller's
+    unsafe {
+        let image = Image::new(info);
+        match const { nearest::<T>() } {
+            2 => repeat::<T, 2>(image, [w_out, h_out], [w_scale, h_scale], src, dst),
+            4 => repeat::<T, 4>(image, [w_out, h_out], [w_scale, h_scale], src, dst),
+            _ => repeat::<T, 8>(image, [w_out, h_out], [w_scale, h_scale], src, dst),
+        }
+    }
+}
+
+/// Elements that a lane writes at once: 16 bytes, but no more than 8 elements.
+const fn nearest<T>() -> usize {
+    if size_of::<T>() == 1 { 8 } else { VECTOR_BYTES / size_of::<T>() }
+}
+
+/// The element of `size` that is at `at · scale`.
+#[inline(always)]
+fn place(at: usize, scale: f64, size: usize) -> usize {
+    // A place has 32 bits where the size has, and a conversion to 64 is long.
+    let place = at as f64 * scale;
+    let place = if size as u64 <= u64::from(u32::MAX) { place as u32 as usize } else { place as usize };
+    place.min(size - 1)
+}
+
+#[inline(always)]
+unsafe fn repeat<T: Scalar, const N: usize>(
+    image: Image,
+    [h_out, w_out]: [usize; 2],
+    [down, right]: [f64; 2],
+    src: *const T,
+    dst: *mut T,
+) {
+    let [batch, channels, height, width] = image.dims;
+    let [s0, s1, s2, s3] = image.strides;
+    if height * width == 0 {
+        return;
+    }
+    let whole = w_out.is_multiple_of(N) && is_aligned(dst);
+    let per = if whole { N } else { 1 };
+    let row = if whole { w_out / N } else { w_out };
+    let units = batch * channels * h_out * row;
+    global_stride(units, |unit| {
+        let (rest, x) = divide(unit, row, units);
+        let (plane, y) = divide(rest, h_out, units);
+        let (b, c) = divide(plane, channels, units);
+        let from = src.wrapping_add(b * s0 + c * s1 + place(y, down, height) * s2);
+        // SAFETY: the caller's: places are inside of the image
+        unsafe {
+            let element = |e: usize| from.wrapping_add(place(x * per + e, right, width) * s3).read();
+            if whole {
+                store::<T, N>(dst.wrapping_add(unit * N), core::array::from_fn(element));
+            } else {
+                dst.wrapping_add(unit).write(element(0));
+            }
+        }
+    });
+}
+
+/// `dst[b, c, i, j]` = `src` at row y and column x, between elements linearly, all in f64 and rounded once.
+///
+/// With `align_corners`, y = i·(h_in − 1)/(h_out − 1), else y = (i + ½)·s − ½ and at least 0, where s is
+/// 1/`scale_h_factor` with `has_scale_h`, else h_in/h_out; x likewise. `info` has sizes and strides of `src` (batch,
+/// channel, h_in, w_in).
+#[amdgpu_kernel(
+    name = "upsample_bilinear2d_{T}",
+    T in [bf16, f16, f32, f64, u8, u32, i16, i32, i64, f8e4m3],
+    launch(workgroup = 256, items = (w_out * h_out * 64).max(262144)),
+)]
+pub unsafe fn upsample_bilinear2d<T: Scalar + Convert<f64>>(
+    w_out: usize,
+    h_out: usize,
+    align_corners: bool,
+    has_scale_h: bool,
+    scale_h_factor: f64,
+    has_scale_w: bool,
+    scale_w_factor: f64,
+    #[len(8)] info: *const usize,
+    src: *const T,
+    dst: *mut T,
+) where
+    f64: Convert<T>,
+{
+    // SAFETY: the caller's
+    let image = unsafe { Image::new(info) };
+    let [batch, channels, height, width] = image.dims;
+    let [s0, s1, s2, s3] = image.strides;
+    if height * width == 0 {
+        return;
+    }
+    let scale = |size: usize, out: usize, given: bool, factor: f64| {
+        let (size, out) = (size as f64, out as f64);
+        if align_corners {
+            if out > 1.0 { (size - 1.0) / (out - 1.0) } else { 0.0 }
+        } else if given {
+            1.0 / factor
+        } else {
+            size / out
+        }
+    };
+    let down = scale(height, h_out, has_scale_h, scale_h_factor);
+    let right = scale(width, w_out, has_scale_w, scale_w_factor);
+    let units = batch * channels * h_out * w_out;
+    global_stride(units, |unit| {
+        let (rest, x) = divide(unit, w_out, units);
+        let (plane, y) = divide(rest, h_out, units);
+        let (b, c) = divide(plane, channels, units);
+        let between = |at: usize, scale: f64, size: usize| {
+            let at = at as f64;
+            let place = if align_corners { scale * at } else { scale * (at + 0.5) - 0.5 };
+            let place = if place > 0.0 { place } else { 0.0 };
+            // Saturates at the last element, where the weights are of no matter.
+            let first =
+                if size as u64 <= u64::from(u32::MAX) { place as u32 as usize } else { place as usize };
+            let weight = place - first as f64;
+            let weight = if weight > 1.0 { 1.0 } else { weight };
+            let first = first.min(size - 1);
+            (first, (first + 1).min(size - 1), weight)
+        };
+        let (y0, y1, lower) = between(y, down, height);
+        let (x0, x1, righter) = between(x, right, width);
+        let from = src.wrapping_add(b * s0 + c * s1);
+        // SAFETY: the caller's: places are inside of the image
+        unsafe {
+            let at = |y: usize, x: usize| from.wrapping_add(y * s2 + x * s3).read().convert();
+            let mix = |a: f64, b: f64, weight: f64| a * (1.0 - weight) + b * weight;
+            let (above, below) = (mix(at(y0, x0), at(y0, x1), righter), mix(at(y1, x0), at(y1, x1), righter));
+            dst.wrapping_add(unit).write(mix(above, below, lower).convert());
+        }
+    });
+}

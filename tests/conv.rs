@@ -1,0 +1,117 @@
+//! Convolutions, pools and upsampling through the typed wrappers.
+
+mod common;
+
+use candle_amdgpu::kernels::conv::{
+    avg_pool2d_u8, conv1d_f32, conv2d_f32, im2col_f32, max_pool2d_f32, upsample_nearest2d_u8,
+};
+use candle_amdgpu::{CONV, DeviceBuffer, Element, LaunchConfig, Stream};
+
+const AUTO: LaunchConfig = LaunchConfig::auto();
+
+fn upload<T: Element>(stream: &Stream, data: &[T]) -> DeviceBuffer<T> {
+    DeviceBuffer::from_slice(stream, data).unwrap()
+}
+
+fn numbers(count: usize) -> Vec<f32> {
+    (0..count).map(|i| i as f32).collect()
+}
+
+#[test]
+fn a_kernel_that_is_a_view_keeps_its_offset_and_strides() {
+    for arch in common::ARCHS {
+        let stream = common::stream(arch);
+        let src = upload(&stream, &numbers(12));
+        // (3, 3, 2).narrow(0, 1, 2).transpose(1, 2): from element 6 on, (2, 2, 3) in steps of (6, 1, 2).
+        let kernel = upload(&stream, &numbers(18));
+        let view = kernel.slice(6..).unwrap();
+        let info = upload(&stream, &[1_usize, 2, 6, 12, 6, 1, 2, 2, 3, 6, 1, 2]);
+        let mut dst = DeviceBuffer::zeros(&stream, 8).unwrap();
+        conv1d_f32(&stream, AUTO, 12, 4, 1, 0, 1, &info, &src, &view, &mut dst).unwrap();
+        let dst = dst.to_vec().unwrap();
+        assert_eq!(dst[..3], [221.0, 272.0, 323.0], "{arch}");
+    }
+}
+
+#[test]
+fn groups_follow_from_the_channels() {
+    let stream = common::stream("gfx1100");
+    let src = upload(&stream, &[1.0_f32, 2.0, 10.0, 20.0]);
+    let kernel = upload(&stream, &[3.0_f32, 5.0]);
+    // Two groups of one channel of one row of two, and a kernel of one element each.
+    let info = upload(&stream, &[1_usize, 2, 1, 2, 4, 2, 2, 1, 2, 1, 1, 1, 1, 1, 1, 1]);
+    let mut dst = DeviceBuffer::zeros(&stream, 4).unwrap();
+    conv2d_f32(&stream, AUTO, 4, 2, 1, 1, 0, 1, &info, &src, &kernel, &mut dst).unwrap();
+    assert_eq!(dst.to_vec().unwrap(), [3.0, 6.0, 50.0, 100.0]);
+}
+
+#[test]
+fn the_mean_of_bytes_does_not_wrap() {
+    let stream = common::stream("gfx90a");
+    let src = upload(&stream, &[100_u8, 100, 255, 254, 100, 100, 255, 255]);
+    let info = upload(&stream, &[1_usize, 1, 2, 4, 8, 8, 4, 1]);
+    let mut dst = DeviceBuffer::zeros(&stream, 2).unwrap();
+    avg_pool2d_u8(&stream, AUTO, 8, 2, 2, 2, 2, &info, &src, &mut dst).unwrap();
+    assert_eq!(dst.to_vec().unwrap(), [100, 254], "towards zero");
+}
+
+#[test]
+fn the_largest_prefers_a_number_to_a_nan() {
+    let stream = common::stream("gfx1030");
+    let src = upload(&stream, &[f32::NAN, 1.0, f32::NAN, f32::NAN]);
+    let info = upload(&stream, &[1_usize, 1, 2, 2, 4, 4, 2, 1]);
+    let mut dst = DeviceBuffer::zeros(&stream, 2).unwrap();
+    max_pool2d_f32(&stream, AUTO, 4, 1, 2, 1, 2, &info, &src, &mut dst).unwrap();
+    let dst = dst.to_vec().unwrap();
+    assert!(dst[0] == 1.0 && dst[1].is_nan(), "{dst:?}");
+}
+
+#[test]
+fn upsampling_repeats_rows_and_columns() {
+    let stream = common::stream("gfx1100");
+    let src = upload(&stream, &[1_u8, 2, 3, 4]);
+    let info = upload(&stream, &[1_usize, 1, 2, 2, 4, 4, 2, 1]);
+    let mut dst = DeviceBuffer::zeros(&stream, 16).unwrap();
+    upsample_nearest2d_u8(&stream, AUTO, 4, 4, 0.5, 0.5, &info, &src, &mut dst).unwrap();
+    assert_eq!(dst.to_vec().unwrap(), [1, 1, 2, 2, 1, 1, 2, 2, 3, 3, 4, 4, 3, 3, 4, 4]);
+}
+
+/// What goes through workgroup memory, in the emulator's check mode with workgroups and waves in shuffled order: a
+/// missing barrier is a race.
+#[test]
+fn windows_go_through_workgroup_memory_without_races() {
+    let (channels, size) = (5, 19);
+    for arch in ["gfx1100", "gfx90a"] {
+        let device = common::device(arch);
+        let stream = device.stream().unwrap();
+        let before = amdhip64::launch_options(device.ordinal()).unwrap();
+        let src = upload(&stream, &numbers(channels * size * size));
+        let strides = [channels * size * size, size * size, size, 1];
+        let info = upload(&stream, &[&[1, channels, size, size][..], &strides].concat());
+        let mut dst = DeviceBuffer::zeros(&stream, size * size * channels * 9).unwrap();
+        for seed in 0..3 {
+            let mut options = before.clone();
+            (options.check, options.shuffle) = (true, Some(seed));
+            amdhip64::set_launch_options(device.ordinal(), options).unwrap();
+            let numel = dst.len();
+            // Fewer workgroups than tiles, so that each has several, one after the other.
+            let config = LaunchConfig::explicit([3, 1, 1], [256, 1, 1], 4096);
+            im2col_f32(&stream, config, numel, size, size, 3, 3, 1, 1, 1, &info, &src, &mut dst).unwrap();
+            assert_eq!(stream.synchronize(), Ok(()), "{arch}, seed {seed}");
+        }
+        amdhip64::set_launch_options(device.ordinal(), before).unwrap();
+        let dst = dst.to_vec().unwrap();
+        for (i, &got) in dst.iter().enumerate() {
+            let (place, channel, tap) = (i / (9 * channels), i / 9 % channels, i % 9);
+            let (y, x) = (place / size + tap / 3, place % size + tap % 3);
+            let inside = (1..=size).contains(&y) && (1..=size).contains(&x);
+            let want = if inside { (channel * size * size + (y - 1) * size + x - 1) as f32 } else { 0.0 };
+            assert_eq!(got, want, "{arch}: element {i}");
+        }
+    }
+}
+
+#[test]
+fn all_of_candles_types_are_there() {
+    assert_eq!(CONV.kernels().len(), 110);
+}

@@ -57,7 +57,7 @@ const ENOUGH_ROWS: usize = 512;
 
 /// Into how many parts of [`PART`] elements rows are split: 1, or all rows together have whole parts.
 fn parts(rows: usize, columns: usize) -> usize {
-    let splits = rows < ENOUGH_ROWS && columns >= 4 * PART && (rows == 1 || columns % PART == 0);
+    let splits = rows < ENOUGH_ROWS && columns >= 4 * PART && (rows == 1 || columns.is_multiple_of(PART));
     if splits { columns.div_ceil(PART) } else { 1 }
 }
 

@@ -93,7 +93,7 @@ fn rows_grid(grid: Grid, rows: usize, columns: usize) -> Grid {
 
 /// Many equal elements in every other draw, all classes of values else.
 fn elements(dtype: DType, len: usize, draw: &Draw) -> Array {
-    if draw.small[1] % 2 == 0 {
+    if draw.small[1].is_multiple_of(2) {
         return draw.array(dtype, len, 0);
     }
     let mut random = draw.random(0);

@@ -342,6 +342,7 @@ impl<T: Sortable, const D: bool> Sorter<T, D> {
         let mut items = [T::Item::last(u32::MAX); E];
         // SAFETY: the caller's
         unroll!(E, J => items[J] = if mine + J < self.columns {
+            // SAFETY: there is such an element
             unsafe { self.item((mine + J) as u32) }
         } else {
             T::Item::last((mine + J) as u32)
@@ -370,6 +371,7 @@ impl<T: Sortable, const D: bool> Sorter<T, D> {
         let mut items = [T::Item::last(u32::MAX); HELD];
         // SAFETY: the caller's
         unroll!(HELD, J => items[J] = if mine + J < self.columns {
+            // SAFETY: there is such an element, and `dst` has positions of elements
             unsafe { self.item(self.dst.add(mine + J).read()) }
         } else {
             T::Item::last((mine + J) as u32)
@@ -388,6 +390,7 @@ impl<T: Sortable, const D: bool> Sorter<T, D> {
     unsafe fn store<const E: usize>(&self, mine: usize, items: [T::Item; E]) {
         // SAFETY: the caller's
         unroll!(E, J => if mine + J < self.columns {
+            // SAFETY: there is such an element
             unsafe { self.dst.add(mine + J).write(items[J].index()) }
         });
     }

@@ -97,7 +97,7 @@ macro_rules! unroll {
     };
     ($n:expr, $i:ident => $body:expr; $($value:literal)*) => {$(
         // Where `$n` is no generic parameter, the compiler sees the constant before it sees that it is not used.
-        #[allow(unconditional_panic)]
+        #[allow(unconditional_panic, clippy::out_of_bounds_indexing)]
         {
             if const { $n > $value } {
                 const $i: usize = $value;

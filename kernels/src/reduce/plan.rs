@@ -95,7 +95,7 @@ impl Plan {
     /// Whether `n` neighbouring rows lie at an address that is a multiple of `n` elements, all along the rows.
     #[inline(always)]
     pub fn columns_in_blocks(&self, n: usize) -> bool {
-        (self.run | self.strides) % n == 0
+        (self.run | self.strides).is_multiple_of(n)
     }
 
     /// Where a row begins, if its elements have one step.

@@ -32,7 +32,7 @@ pub unsafe fn rope_i<T: Scalar>(
     unsafe {
         by_vector!(T, N => {
             // Half as many pairs as elements: a whole access each of `src`, half a one of the others.
-            let whole = turns.period % (N / 2) == 0
+            let whole = turns.period.is_multiple_of(N / 2)
                 && is_aligned(src)
                 && is_aligned(dst)
                 && is_aligned(cos)
@@ -159,8 +159,8 @@ unsafe fn halves<T: Scalar>(
     // SAFETY: the caller's
     unsafe {
         by_vector!(T, N => {
-            let whole = half % N == 0
-                && turns.period % N == 0
+            let whole = half.is_multiple_of(N)
+                && turns.period.is_multiple_of(N)
                 && is_aligned(src)
                 && is_aligned(dst)
                 && is_aligned(cos)

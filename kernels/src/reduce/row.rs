@@ -20,7 +20,7 @@ impl<const N: usize> Row<N> {
     /// `aligned`: whether all memory begins at multiples of a block.
     #[inline(always)]
     pub fn new(team: &Team, columns: usize, aligned: bool) -> Self {
-        let whole = aligned && columns % N == 0;
+        let whole = aligned && columns.is_multiple_of(N);
         Row { columns, first: team.id() as usize, step: team.size() as usize, whole, works: team.works() }
     }
 

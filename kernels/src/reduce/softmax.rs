@@ -28,12 +28,26 @@ pub unsafe fn softmax<T: Compute<Acc: Float + Value + Lane> + Extremum>(
             let columns = n_cols.max(0) as usize;
             let (src, dst) = here(src, dst, columns);
             let row = Row::<N>::new(&team, columns, aligned(&[src, dst]));
-            by_blocks!(row, N, K => if K > 0 {
-                in_registers::<T, N, K>(&mut team, &row, src, dst)
-            } else {
-                streamed::<T, N>(&mut team, &row, src, dst)
-            })
+            by_blocks!(row, N, K => any::<T, N, K>(&mut team, &row, src, dst))
         });
+    }
+}
+
+/// With `K` blocks held, or with a second pass if there is none.
+#[inline(always)]
+unsafe fn any<T: Compute<Acc: Float + Value + Lane> + Extremum, const N: usize, const K: usize>(
+    team: &mut Team,
+    row: &Row<N>,
+    src: *const T,
+    dst: *mut T,
+) {
+    // SAFETY: the caller's
+    unsafe {
+        if const { K == 0 } {
+            streamed::<T, N>(team, row, src, dst);
+        } else {
+            in_registers::<T, N, K>(team, row, src, dst);
+        }
     }
 }
 

@@ -129,7 +129,7 @@ impl Reciprocal {
     fn divide(self, a: u32) -> (u32, u32) {
         // A factor of 2^32 is 0: the divisor is 1.
         let quotient =
-            if self.divisor == 1 { a } else { (u64::from(a) * u64::from(self.factor) >> 32) as u32 };
+            if self.divisor == 1 { a } else { ((u64::from(a) * u64::from(self.factor)) >> 32) as u32 };
         (quotient, a - quotient * self.divisor)
     }
 }

@@ -168,7 +168,7 @@ impl Shape {
             }
         };
         // The other dimension is of another size, and mostly so small that ids repeat.
-        let two = [one, 1, 3, 16, 100, 257][split % 6].min(1 + 4 * other + one);
+        let two = [one, 1, 3, 16, 40, 67][split % 6].min(1 + 4 * other + one);
         let sizes = |source, target| Sizes { left, source, target, right };
         if matches!(operation, Operation::Select) {
             // The draw's own layout is the ids'.

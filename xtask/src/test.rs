@@ -63,7 +63,7 @@ fn tests(full: bool) -> Result<()> {
     let mut cargo = shell::cargo();
     cargo.arg("test").args(WORKSPACE);
     if full {
-        cargo.args(["--", "--include-ignored"]);
+        cargo.args(["--", "--include-ignored"]).env("VERIFY_CASES", "48");
     }
     shell::run(&mut cargo)
 }

@@ -310,7 +310,7 @@ mod tests {
                 Format::Q3K => 2.0 * 31.0 * 3.0,
                 Format::Q4K => 2.0 * 63.0 * 15.0 - 0.5 * 63.0,
                 Format::Q5K => 2.0 * 63.0 * 31.0 - 0.5 * 63.0,
-                Format::Q6K => 2.0 * -1.0 * 31.0,
+                Format::Q6K => -2.0 * 31.0,
             };
             for element in format.dequantize(&block) {
                 assert_eq!(element.to_f32(), expected, "{format:?}");

@@ -5,7 +5,7 @@ use candle_amdgpu::{AFFINE, CodeObject, FILL, KernelInfo, Module, kernels};
 
 /// How many scalar registers a kernel may spill, to lanes of a vector register: none, but for
 /// - the tiled binary kernels on gfx90a, whose layout of two tensors needs more than the 102 that there are;
-/// - the reductions of any layout on gfx90a, for the same reason: up to 28;
+/// - the reductions of any layout, for the same reason, and the steps of sorts on gfx90a;
 /// - the f64 functions on erf, whose polynomials' constants are scalars;
 /// - convolutions, their windows as rows, and scatter_add, whose sizes and strides of 64 bits do not fit either, outside
 ///   of the loops that add and copy: mostly on gfx90a, a few on gfx1030;
@@ -19,6 +19,8 @@ fn allowed_sgpr_spills(kernel: &str, gfx: &str) -> u32 {
         "unormcdf_f64" => 35,
         _ if kernel.starts_with("indexed_moe_forward_") && gfx == "gfx90a" => 7,
         _ if function == "fast" && gfx == "gfx90a" => 28,
+        _ if function == "fast" && gfx == "gfx1030" => 2,
+        _ if kernel.starts_with("asort_step_") && gfx == "gfx90a" => 6,
         _ if tiled && narrow && gfx == "gfx90a" => 5,
         _ if tiled && gfx == "gfx90a" => 2,
         _ if kernel.starts_with("im2col") && gfx == "gfx90a" => 86,
@@ -69,9 +71,15 @@ fn signatures_are_those_of_the_code_objects() {
                 let stated: Vec<_> = kernel.args.iter().map(|a| a.size).collect();
                 assert_eq!(sizes, stated, "{}", kernel.name);
                 assert!(kernel.geometry.workgroup.iter().product::<u32>() <= info.max_workgroup_size);
+                // Candle launches no matrix product but cuBLAS's, and quantized ones in workgroups of up to 256.
+                let most = match module.name() {
+                    "gemm" => 64,
+                    "quantized" => 256,
+                    _ => 1024,
+                };
                 assert!(
-                    info.max_workgroup_size >= 1024 || module.name() == "gemm",
-                    "Candle launches {} in workgroups of 1024",
+                    info.max_workgroup_size >= most,
+                    "Candle launches {} in workgroups of {most}",
                     kernel.name
                 );
             }

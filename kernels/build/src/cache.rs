@@ -39,9 +39,9 @@ pub fn copy(from: &Path, to: &Path) -> Result<()> {
 pub fn folder(out_dir: &Path) -> PathBuf {
     let build = out_dir.ancestors().find(|a| a.file_name().is_some_and(|n| n == "build"));
     let target = build.and_then(Path::parent).and_then(Path::parent).unwrap_or(out_dir);
-    // trybuild's target folder is inside that of the crate it tests.
-    let outer = target.ends_with("tests/trybuild").then(|| target.ancestors().nth(2)).flatten();
-    outer.unwrap_or(target).join("amdgpu")
+    // trybuild's target folder is inside that of the crate it tests, and may have one for each host target.
+    let trybuild = target.ancestors().take(2).find(|folder| folder.ends_with("tests/trybuild"));
+    trybuild.and_then(|folder| folder.ancestors().nth(2)).unwrap_or(target).join("amdgpu")
 }
 
 /// Held while a build writes into the folder.
@@ -64,6 +64,7 @@ mod tests {
             "/t/release/build/p-2/out",
             "/t/debug/build/p/1/out",
             "/t/tests/trybuild/debug/build/p-1/out",
+            "/t/tests/trybuild/x86_64-unknown-linux-gnu/debug/build/p-1/out",
         ];
         for out in outs {
             assert_eq!(folder(Path::new(out)), Path::new("/t/amdgpu"));

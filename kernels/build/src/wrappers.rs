@@ -219,7 +219,7 @@ fn wrapper(out: &mut String, index: usize, kernel: &Signature) {
     let doc = format!(
         "{}\n\n{notes}\n# Errors\nBefore anything is launched: a buffer shorter than it must be, a geometry that the \
          device cannot do, a target without code object. Afterwards: what the launch reports.",
-        kernel.doc
+        without_links(&kernel.doc)
     );
     // A parameter a line: compilers cut long lines in their messages, and differently by line number.
     writeln!(
@@ -231,6 +231,19 @@ fn wrapper(out: &mut String, index: usize, kernel: &Signature) {
         ident(&kernel.name),
     )
     .expect(STRING);
+}
+
+/// A doc comment whose links to items, which are not in scope where the wrapper stands, are their names alone.
+fn without_links(doc: &str) -> String {
+    let mut out = String::with_capacity(doc.len());
+    let mut rest = doc;
+    while let Some((before, link)) = rest.split_once("[`") {
+        let Some((name, after)) = link.split_once("`]") else { break };
+        out.extend([before, "`", name, "`"]);
+        let target = after.strip_prefix('(').and_then(|path| path.split_once(')'));
+        rest = target.map_or(after, |(_, after)| after);
+    }
+    out + rest
 }
 
 /// The parameter that stands for a layout's three arguments: `layout`, or with the name of the pointer in front
@@ -317,6 +330,17 @@ mod tests {
             ),
             "{out}"
         );
+    }
+
+    #[test]
+    fn links_to_what_the_host_does_not_have_become_names() {
+        for (doc, plain) in [
+            ("as [`a::b`](crate::a::b), with [`N`] rows", "as `a::b`, with `N` rows"),
+            ("`x[i]` = 2, see [there](https://example.org)", "`x[i]` = 2, see [there](https://example.org)"),
+            ("[`open", "[`open"),
+        ] {
+            assert_eq!(without_links(doc), plain);
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use amdgpu_device::memory::{is_aligned, load};
 use amdgpu_device::prelude::*;
 
 /// `dst[row] = x[row] · y`: `x` has `nrows` rows of `ncols` elements. A team of 32 lanes has
-/// [`ROWS`] rows.
+/// `ROWS` rows.
 #[amdgpu_kernel(
     name = "dequantize_mul_mat_vec_{F}_cuda",
     F in [q4_0: Q4_0, q4_1: Q4_1, q5_0: Q5_0, q5_1: Q5_1, q8_0: Q8_0],

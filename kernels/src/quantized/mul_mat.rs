@@ -1,7 +1,7 @@
 //! A quantized matrix by any number of vectors that are quantized to q8_1.
 //!
-//! A workgroup makes a tile of [`ROWS`] rows by [`VECTORS`] vectors of the result. It goes through the columns in steps
-//! of [`STEP`]: the quants of the rows, as bytes, and their scales go to workgroup memory, and so do the vectors; then
+//! A workgroup makes a tile of `ROWS` rows by `VECTORS` vectors of the result. It goes through the columns in steps
+//! of `STEP`: the quants of the rows, as bytes, and their scales go to workgroup memory, and so do the vectors; then
 //! each lane has its share of the tile's products.
 
 use super::format::{Format, Q8_1_BYTES, SEGMENT, Scale};

@@ -1,6 +1,6 @@
 //! A quantized matrix by one to eight vectors that are quantized to q8_1.
 //!
-//! A team of 32 lanes has [`ROWS`] rows of the matrix and all vectors: each lane loads every 32nd chunk of its rows
+//! A team of 32 lanes has `ROWS` rows of the matrix and all vectors: each lane loads every 32nd chunk of its rows
 //! and multiplies it with that part of each vector, so that the matrix is read once. The vectors are put into workgroup
 //! memory first, where all teams use them.
 

@@ -24,7 +24,7 @@ pub fn sum(dtype: DType, row: impl Iterator<Item = Value>) -> Value {
 }
 
 /// The largest of the elements of a row and the type's lowest value; or the smallest, and the highest. NaN is as in
-/// [`extremum`](super::binary::extremum).
+/// [`extremum`].
 pub fn extreme(dtype: DType, largest: bool, row: impl Iterator<Item = Value>) -> Value {
     let first = if largest { Ordering::Greater } else { Ordering::Less };
     row.fold(limit(dtype, !largest), |a, b| extremum(a, b, first))
@@ -56,6 +56,20 @@ pub fn position(largest: bool, row: impl Iterator<Item = Value>) -> usize {
     best.map_or(0, |(i, _)| i)
 }
 
+/// The sum as if it were exact and rounded once, for what a kernel's sum in f64 is held against: the rounding errors of
+/// thousands of additions one after the other exceed those of its tree (Neumaier, "Rundungsfehleranalyse einiger Verfahren
+/// zur Summation endlicher Summen", 1974).
+fn total(values: impl Iterator<Item = f64>) -> f64 {
+    let (mut sum, mut errors) = (0.0_f64, 0.0_f64);
+    for x in values {
+        let next = sum + x;
+        errors += if sum.abs() >= x.abs() { (sum - next) + x } else { (x - next) + sum };
+        sum = next;
+    }
+    // The error of an infinite sum is NaN.
+    if sum.is_finite() { sum + errors } else { sum }
+}
+
 /// The softmax of a row. The distance from the largest element is rounded as the kernel's is: it is what e^x
 /// magnifies.
 pub fn softmax(row: &[Value]) -> Vec<Value> {
@@ -63,13 +77,13 @@ pub fn softmax(row: &[Value]) -> Vec<Value> {
     let wide = accumulator(dtype);
     let top = row.iter().fold(f64::NEG_INFINITY, |top, x| top.max(x.to_f64()));
     let power = |x: &Value| Value::from_f64(wide, x.to_f64() - top).to_f64().exp();
-    let sum: f64 = row.iter().map(power).sum();
+    let sum = total(row.iter().map(power));
     row.iter().map(|x| Value::from_f64(dtype, power(x) / sum)).collect()
 }
 
 /// A row divided by the root of its mean square, weighed.
 pub fn rmsnorm(row: &[Value], alpha: Option<&[Value]>, eps: f64) -> Vec<f64> {
-    let squares: f64 = row.iter().map(|x| x.to_f64() * x.to_f64()).sum();
+    let squares = total(row.iter().map(|x| x.to_f64() * x.to_f64()));
     let root = (squares / row.len() as f64 + eps).sqrt();
     let weight = |i: usize| alpha.map_or(1.0, |alpha| alpha[i].to_f64());
     row.iter().enumerate().map(|(i, x)| x.to_f64() / root * weight(i)).collect()
@@ -84,9 +98,9 @@ pub fn layernorm(
 ) -> (Vec<f64>, f64) {
     let Some(first) = row.first().map(|x| x.to_f64()) else { return (Vec::new(), 0.0) };
     let count = row.len() as f64;
-    let mean = row.iter().map(|x| x.to_f64() - first).sum::<f64>() / count;
+    let mean = total(row.iter().map(|x| x.to_f64() - first)) / count;
     let distance = |x: &Value| x.to_f64() - first - mean;
-    let variance = row.iter().map(|x| distance(x) * distance(x)).sum::<f64>() / count;
+    let variance = total(row.iter().map(|x| distance(x) * distance(x))) / count;
     let scale = 1.0 / (variance + eps).sqrt();
     let of = |weights: Option<&[Value]>, i: usize, default: f64| weights.map_or(default, |w| w[i].to_f64());
     let out = row.iter().enumerate();
@@ -109,6 +123,16 @@ mod tests {
 
     fn row(values: &[f64]) -> Vec<Value> {
         values.iter().map(|&x| Value::from_f64(DType::F32, x)).collect()
+    }
+
+    #[test]
+    fn totals_are_rounded_once() {
+        let tiny = f64::EPSILON / 2.0;
+        let terms = |count| std::iter::once(1.0).chain(std::iter::repeat_n(tiny, count));
+        assert_eq!(total(terms(1000)), 1.0 + 1000.0 * tiny);
+        assert_eq!(total([1e300, 1.0, -1e300].into_iter()), 1.0);
+        assert_eq!(total([f64::INFINITY, 1.0].into_iter()), f64::INFINITY);
+        assert!(total([f64::INFINITY, f64::NEG_INFINITY].into_iter()).is_nan());
     }
 
     #[test]

@@ -64,11 +64,25 @@ pub trait Format: 'static {
     /// Scale and minimum of segment number `segment` of the chunk. Products of the block's own fields are exact.
     fn scale(header: Self::Header, chunk: u32, segment: u32) -> Scale;
 
-    /// Where segment number `segment` of a chunk is among the block's.
-    fn place(chunk: u32, segment: u32) -> u32;
+    /// Where segment number `segment` of a chunk is among the block's: two chunks lie side by side, and their segments
+    /// take turns.
+    #[inline(always)]
+    fn place(chunk: u32, segment: u32) -> u32 {
+        if const { Self::CHUNKS == 1 } {
+            return segment;
+        }
+        chunk / 2 * (2 * Self::SEGMENTS) + 2 * segment + chunk % 2
+    }
 
     /// The chunk, and the number in it, of the block's segment at `place`.
-    fn find(place: u32) -> (u32, u32);
+    #[inline(always)]
+    fn find(place: u32) -> (u32, u32) {
+        if const { Self::CHUNKS == 1 } {
+            return (0, place);
+        }
+        let pair = 2 * Self::SEGMENTS;
+        (place / pair * 2 + place % 2, place % pair / 2)
+    }
 }
 
 /// An element is `scale · quant − minimum`.

@@ -48,14 +48,4 @@ impl Format for Q2K {
             minimum: high_half(halves) * (both >> 4) as f32,
         }
     }
-
-    #[inline(always)]
-    fn place(chunk: u32, segment: u32) -> u32 {
-        chunk / 2 * 8 + 2 * segment + chunk % 2
-    }
-
-    #[inline(always)]
-    fn find(place: u32) -> (u32, u32) {
-        (place / 8 * 2 + place % 2, place % 8 / 2)
-    }
 }

@@ -53,14 +53,4 @@ impl Format for Q3K {
         let high = byte(words[2], place % 4) >> (2 * (2 * half + segment / 2)) & 3;
         Scale { scale: d * ((low | high << 4) as i32 - 32) as f32, minimum: 0.0 }
     }
-
-    #[inline(always)]
-    fn place(chunk: u32, segment: u32) -> u32 {
-        chunk / 2 * 8 + 2 * segment + chunk % 2
-    }
-
-    #[inline(always)]
-    fn find(place: u32) -> (u32, u32) {
-        (place / 8 * 2 + place % 2, place % 8 / 2)
-    }
 }

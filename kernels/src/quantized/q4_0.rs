@@ -35,14 +35,4 @@ impl Format for Q4_0 {
     fn scale(d: f32, _: u32, _: u32) -> Scale {
         Scale { scale: d, minimum: 0.0 }
     }
-
-    #[inline(always)]
-    fn place(_: u32, segment: u32) -> u32 {
-        segment
-    }
-
-    #[inline(always)]
-    fn find(place: u32) -> (u32, u32) {
-        (0, place)
-    }
 }

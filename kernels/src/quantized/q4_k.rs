@@ -39,14 +39,4 @@ impl Format for Q4K {
     fn scale(header: SixBits, chunk: u32, segment: u32) -> Scale {
         header.scale(chunk / 2 * 2 + segment)
     }
-
-    #[inline(always)]
-    fn place(chunk: u32, segment: u32) -> u32 {
-        chunk / 2 * 4 + 2 * segment + chunk % 2
-    }
-
-    #[inline(always)]
-    fn find(place: u32) -> (u32, u32) {
-        (place / 4 * 2 + place % 2, place % 4 / 2)
-    }
 }

@@ -39,14 +39,4 @@ impl Format for Q5_1 {
     fn scale(halves: u32, _: u32, _: u32) -> Scale {
         Scale { scale: low_half(halves), minimum: -high_half(halves) }
     }
-
-    #[inline(always)]
-    fn place(_: u32, segment: u32) -> u32 {
-        segment
-    }
-
-    #[inline(always)]
-    fn find(place: u32) -> (u32, u32) {
-        (0, place)
-    }
 }

@@ -75,14 +75,4 @@ impl Format for Q6K {
         let word = if segment < 2 { scales[0] } else { scales[1] };
         Scale { scale: d * byte_f32(word, 2 * (segment % 2)), minimum: 0.0 }
     }
-
-    #[inline(always)]
-    fn place(chunk: u32, segment: u32) -> u32 {
-        chunk / 2 * 8 + 2 * segment + chunk % 2
-    }
-
-    #[inline(always)]
-    fn find(place: u32) -> (u32, u32) {
-        (place / 8 * 2 + place % 2, place % 8 / 2)
-    }
 }

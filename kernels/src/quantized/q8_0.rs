@@ -35,14 +35,4 @@ impl Format for Q8_0 {
     fn scale(d: f32, _: u32, _: u32) -> Scale {
         Scale { scale: d, minimum: 0.0 }
     }
-
-    #[inline(always)]
-    fn place(chunk: u32, _: u32) -> u32 {
-        chunk
-    }
-
-    #[inline(always)]
-    fn find(place: u32) -> (u32, u32) {
-        (place, 0)
-    }
 }

@@ -110,21 +110,30 @@ impl<const TENSORS: usize> Layout<TENSORS> {
 
 /// Quotient and remainder of numbers up to `limit`; `b` is not 0.
 ///
-/// 32 bits where they suffice: a division of 64 bits is over a hundred instructions. Where they do not, one bit after
-/// the other: slow, and a dozen.
+/// 32 bits where they suffice: a division of 64 bits is over a hundred instructions.
 #[inline(always)]
 pub fn divide(a: usize, b: usize, limit: usize) -> (usize, usize) {
-    if limit as u64 <= u64::from(u32::MAX) {
-        let (a, b) = (a as u32, b as u32);
-        // SAFETY: the caller's
-        let quotient = unsafe { a.checked_div(b).unwrap_unchecked() };
-        return (quotient as usize, (a - quotient * b) as usize);
-    }
+    if limit as u64 <= u64::from(u32::MAX) { divide_narrow(a, b) } else { divide_wide(a, b) }
+}
+
+/// Quotient and remainder of numbers of 32 bits; `b` is not 0.
+#[inline(always)]
+pub(crate) fn divide_narrow(a: usize, b: usize) -> (usize, usize) {
+    let (a, b) = (a as u32, b as u32);
+    // SAFETY: the caller's; a dimension of a layout that has elements is not 0
+    let quotient = unsafe { a.checked_div(b).unwrap_unchecked() };
+    (quotient as usize, (a - quotient * b) as usize)
+}
+
+/// Quotient and remainder of any numbers, bit by bit: slow, but short, and it stands in every kernel for the rare
+/// layout that is neither contiguous nor below 2^32 elements.
+#[inline]
+pub(crate) fn divide_wide(a: usize, b: usize) -> (usize, usize) {
     let (mut quotient, mut remainder) = (0, 0);
     let mut bit = usize::BITS - a.leading_zeros();
     while bit > 0 {
         bit -= 1;
-        remainder = remainder << 1 | (a >> bit & 1);
+        remainder = remainder << 1 | (a >> bit) & 1;
         let fits = remainder >= b;
         remainder -= if fits { b } else { 0 };
         quotient = quotient << 1 | usize::from(fits);

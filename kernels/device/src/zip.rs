@@ -22,7 +22,7 @@ use core::mem::MaybeUninit;
 
 use crate::Scalar;
 use crate::grid::{global_id_x, global_size_x, global_stride};
-use crate::layout::Layout;
+use crate::layout::{Layout, divide_narrow, divide_wide};
 use crate::memory::{is_aligned, load, store};
 
 /// How many elements a lane takes of a launch where it reads or writes elements of these types: four blocks.
@@ -595,29 +595,4 @@ fn advance<const K: usize>(at: &mut [usize; K], index: usize, strides: [usize; K
         at[t] = at[t].wrapping_add(index.wrapping_mul(strides[t]));
         t += 1;
     }
-}
-
-/// Quotient and remainder of numbers of 32 bits.
-#[inline(always)]
-fn divide_narrow(a: usize, b: usize) -> (usize, usize) {
-    let (a, b) = (a as u32, b as u32);
-    // SAFETY: a dimension of a layout that has elements is not 0
-    let quotient = unsafe { a.checked_div(b).unwrap_unchecked() };
-    (quotient as usize, (a - quotient * b) as usize)
-}
-
-/// Quotient and remainder of any numbers, bit by bit: slow, but short, and it stands in every kernel for the rare
-/// layout that is neither contiguous nor below 2^32 elements.
-#[inline]
-fn divide_wide(a: usize, b: usize) -> (usize, usize) {
-    let (mut quotient, mut rest) = (0, 0);
-    let mut bit = usize::BITS - a.leading_zeros();
-    while bit > 0 {
-        bit -= 1;
-        rest = rest << 1 | (a >> bit) & 1;
-        let fits = rest >= b;
-        rest -= if fits { b } else { 0 };
-        quotient = quotient << 1 | fits as usize;
-    }
-    (quotient, rest)
 }

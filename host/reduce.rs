@@ -19,8 +19,8 @@
 
 use crate::generated::{self, Slot};
 use crate::{
-    DeviceBuffer, DeviceRead, DeviceView, DeviceViewMut, DeviceWrite, Element, Error, LaunchConfig, Layout,
-    REDUCE, Result, Stream, bf16, f8e4m3, f16,
+    DeviceBuffer, DeviceRead, DeviceView, DeviceViewMut, DeviceWrite, Element, LaunchConfig, Layout, REDUCE,
+    Result, Stream, bf16, f8e4m3, f16,
 };
 
 /// An element type that can be reduced.
@@ -187,11 +187,6 @@ fn fast<T: Reducible, U: Element>(
 }
 
 fn launch(stream: &Stream, name: &str, layouts: &[&[&Layout]], slots: &mut [Slot<'_>]) -> Result<()> {
-    let kernel = REDUCE.kernel(name).ok_or_else(|| Error::UnknownKernel {
-        module: REDUCE.name().to_owned(),
-        name: name.to_owned(),
-        count: REDUCE.kernels().len(),
-        near: Vec::new(),
-    })?;
+    let kernel = REDUCE.known_kernel(name)?;
     generated::launch(&REDUCE, kernel, stream, LaunchConfig::auto(), layouts, slots)
 }

@@ -13,9 +13,7 @@
 //! ```
 
 use crate::generated::{self, Slot};
-use crate::{
-    AsStream, DeviceRead, DeviceWrite, Element, Error, LaunchConfig, Result, SORT, bf16, f8e4m3, f16,
-};
+use crate::{AsStream, DeviceRead, DeviceWrite, Element, LaunchConfig, Result, SORT, bf16, f8e4m3, f16};
 
 /// In which order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,12 +62,7 @@ pub fn argsort<T: Sortable>(
         Order::Descending => "desc",
     };
     let name = format!("asort_step_{direction}_{}", T::NAME);
-    let kernel = SORT.kernel(&name).ok_or_else(|| Error::UnknownKernel {
-        module: SORT.name().to_owned(),
-        name: name.clone(),
-        count: SORT.kernels().len(),
-        near: Vec::new(),
-    })?;
+    let kernel = SORT.known_kernel(&name)?;
     let mut step = |size: usize, distance: usize, last: bool| {
         let mut slots = [
             Slot::read(x),

@@ -20,10 +20,9 @@
 mod rocblas;
 
 use crate::generated::{self, Slot};
-use crate::kernel::{Kernel, Module};
+use crate::kernel::Kernel;
 use crate::{
-    AsStream, Device, DeviceRead, DeviceWrite, Element, Error, GEMM, KernelValue, LaunchConfig, Result, bf16,
-    f16,
+    AsStream, Device, DeviceRead, DeviceWrite, Element, Error, GEMM, LaunchConfig, Result, bf16, f16,
 };
 use std::ffi::c_void;
 use std::fmt;
@@ -186,7 +185,6 @@ type Strides = [usize; 3];
 
 /// What is launched for a [`GemmConfig`].
 struct Plan {
-    kernel: &'static Kernel,
     m: usize,
     n: usize,
     k: usize,
@@ -204,7 +202,7 @@ const TILES: [(&str, usize, usize, f64); 3] =
     [("128x128", 128, 128, 1.0), ("64x64", 64, 64, 1.15), ("64x16", 64, 16, 1.6)];
 
 impl Plan {
-    fn new(dtype: GemmType, config: &GemmConfig, device: &Device) -> Result<Plan> {
+    fn new(config: &GemmConfig) -> Result<Plan> {
         config.check()?;
         let strides = |transposed, leading, z| match transposed {
             Transpose::No => [1, leading, z],
@@ -213,7 +211,6 @@ impl Plan {
         let a = strides(config.transa, config.lda, config.stride_a);
         let [b_k, b_j, b_z] = strides(config.transb, config.ldb, config.stride_b);
         let mut plan = Plan {
-            kernel: &GEMM.kernels()[0],
             m: config.m,
             n: config.n,
             k: if config.alpha == 0.0 { 0 } else { config.k },
@@ -227,8 +224,6 @@ impl Plan {
         if plan.m < plan.n && plan.m <= 16 {
             plan.exchange();
         }
-        let name = plan.kernel_name(dtype, device);
-        plan.kernel = GEMM.known_kernel(&name)?;
         Ok(plan)
     }
 
@@ -256,7 +251,12 @@ impl Plan {
         [a, b, len([m, n, batch], self.c)]
     }
 
-    /// The kernel whose tiles cost the least, those of a workgroup one after the other.
+    /// The kernel that takes the least time.
+    fn kernel(&self, dtype: GemmType, device: &Device) -> Result<&'static Kernel> {
+        GEMM.known_kernel(&self.kernel_name(dtype, device))
+    }
+
+    /// Of a kernel for one column, or of the one whose tiles cost the least, those of a workgroup one after the other.
     fn kernel_name(&self, dtype: GemmType, device: &Device) -> String {
         // A single column is a matter of reading the matrix, 16 bytes at a time.
         match self.a {
@@ -287,7 +287,7 @@ impl Plan {
         c: Slot<'a>,
     ) -> [Slot<'a>; 18] {
         let factor = |x: f64| if dtype == GemmType::F64 { Slot::value(x) } else { Slot::value(x as f32) };
-        let size = |x: usize| value(x);
+        let size = Slot::value::<usize>;
         let (a, b) = if self.exchanged { (b, a) } else { (a, b) };
         let Plan { m, n, k, batch, a: [a_i, a_k, a_z], b: [b_j, b_k, b_z], c: [c_i, c_j, c_z], .. } = *self;
         [
@@ -313,10 +313,6 @@ impl Plan {
     }
 }
 
-fn value<V: KernelValue>(x: V) -> Slot<'static> {
-    Slot::value(x)
-}
-
 /// Enqueues matrix products on device memory.
 ///
 /// # Errors
@@ -330,7 +326,7 @@ pub fn gemm<T: GemmElement>(
     c: &mut impl DeviceWrite<T>,
 ) -> Result<()> {
     let on = stream.stream_ref()?;
-    let plan = Plan::new(T::TYPE, config, &on.device)?;
+    let plan = Plan::new(config)?;
     if let Some(library) = rocblas::library() {
         let (a, b, c) = (a.memory(), b.memory(), c.memory_mut());
         let long =
@@ -342,9 +338,10 @@ pub fn gemm<T: GemmElement>(
             return Ok(());
         }
     }
+    let kernel = plan.kernel(T::TYPE, &on.device)?;
     let operands = [Slot::read::<T>(a), Slot::read::<T>(b)];
     let mut slots = plan.slots(T::TYPE, config, operands, Slot::write::<T>(c));
-    generated::launch(&GEMM, plan.kernel, stream, LaunchConfig::auto(), &[], &mut slots)
+    generated::launch(&GEMM, kernel, stream, LaunchConfig::auto(), &[], &mut slots)
 }
 
 /// Enqueues matrix products on device addresses.
@@ -365,7 +362,7 @@ pub unsafe fn gemm_raw(
     c: *mut c_void,
 ) -> Result<()> {
     let on = stream.stream_ref()?;
-    let plan = Plan::new(dtype, config, &on.device)?;
+    let plan = Plan::new(config)?;
     // SAFETY: the caller's
     if rocblas::library().is_some_and(|library| unsafe { library.gemm(&on, dtype, config, [a, b], c) }) {
         return Ok(());
@@ -373,8 +370,7 @@ pub unsafe fn gemm_raw(
     let operands = [Slot::value(a as usize), Slot::value(b as usize)];
     let mut slots = plan.slots(dtype, config, operands, Slot::value(c as usize));
     let args = slots.each_mut().map(|slot| slot.address().cast_const());
-    let module: &Module = &GEMM;
-    let function = on.device.get_or_load_func(plan.kernel.name, module)?;
+    let function = on.device.get_or_load_func(plan.kernel(dtype, &on.device)?.name, &GEMM)?;
     // SAFETY: there is an argument for each parameter, of its type; the rest is the caller's.
     unsafe { function.launch(stream, LaunchConfig::auto(), &args) }
 }

@@ -4,22 +4,8 @@
 mod common;
 
 use candle_amdgpu::verify::{Options, family, verify_all};
-use candle_amdgpu::{
-    CodeObject, Device, DeviceBuffer, Element, Error, Function, GEMM, Kernel, LaunchConfig, f16,
-};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
-/// The options of a device are the process's: one test at a time.
-fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn set_check_mode(device: &Device, on: bool) {
-    let mut options = amdhip64::launch_options(device.ordinal()).unwrap();
-    (options.check, options.shuffle) = (on, on.then_some(17));
-    amdhip64::set_launch_options(device.ordinal(), options).unwrap();
-}
+use candle_amdgpu::{Device, DeviceBuffer, Element, Error, Function, GEMM, Kernel, LaunchConfig, f16};
+use common::{alone, set_check_mode};
 
 #[test]
 fn all_kernels_agree_with_the_model_in_check_mode() {
@@ -45,49 +31,11 @@ fn every_missing_barrier_is_noticed() {
         for name in ["gemm_f16_64x64", "gemm_f32_64x64", "gemm_plain_f16", "gemv_f32_across"] {
             let kernel = GEMM.kernel(name).unwrap();
             let object = GEMM.object(arch).unwrap().bytes;
-            let barriers = barriers(&device, kernel, object);
-            assert!(barriers.len() >= 2, "{name} on {arch} has barriers at {barriers:?}");
-            set_check_mode(&device, true);
-            let whole = launch(&device, kernel, object);
-            let broken = barriers.iter().map(|&at| launch(&device, kernel, &without_barrier(object, at)));
-            let broken: Vec<_> = broken.collect();
-            set_check_mode(&device, false);
-            assert_eq!(whole, Ok(()), "{name} on {arch}");
-            for (at, result) in barriers.iter().zip(broken) {
-                let text = result.err().map_or_else(|| "no error".to_owned(), |error| error.to_string());
-                let noticed = text.contains("races with") || text.contains("uninitialised LDS");
-                assert!(noticed, "{name} on {arch} without its barrier at {at:#x}: {text}");
-            }
+            common::assert_each_barrier_is_needed(&device, name, object, |object| {
+                launch(&device, kernel, object)
+            });
         }
     }
-}
-
-/// Addresses of the barriers that a launch executes.
-fn barriers(device: &Device, kernel: &'static Kernel, object: &[u8]) -> Vec<usize> {
-    amdhip64::set_profile(device.ordinal(), true).unwrap();
-    launch(device, kernel, object).unwrap();
-    let record = amdhip64::take_profile(device.ordinal()).unwrap().pop().unwrap();
-    amdhip64::set_profile(device.ordinal(), false).unwrap();
-    let profile = record.report.profile.unwrap();
-    let barriers =
-        profile.instructions.iter().filter(|instruction| instruction.text.starts_with("s_barrier"));
-    barriers.map(|instruction| instruction.pc as usize).collect()
-}
-
-/// The code object with `s_nop` in place of an instruction.
-fn without_barrier(object: &[u8], at: usize) -> Vec<u8> {
-    const S_NOP: [u8; 4] = [0, 0, 0x80, 0xbf];
-    let code = CodeObject::parse(object).unwrap();
-    // Kernels can have the same code: which of its places in the image it is, that it is in the file.
-    let around = &code.image()[at - 64..at + 64];
-    let places = |bytes: &[u8]| -> Vec<usize> {
-        (0..bytes.len() - 127).filter(|&i| bytes[i..i + 128] == *around).collect()
-    };
-    let number = places(code.image()).iter().position(|&place| place == at - 64).unwrap();
-    let place = places(object)[number] + 64;
-    let mut patched = object.to_vec();
-    patched[place..place + 4].copy_from_slice(&S_NOP);
-    patched
 }
 
 /// Several steps along k and, for one workgroup, several tiles. An odd number of steps: the last one then reads the half

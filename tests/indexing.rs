@@ -8,16 +8,10 @@ use candle_amdgpu::kernels::indexing::{
     sa_u32_f32,
 };
 use candle_amdgpu::{DeviceBuffer, Element, Error, INDEXING, LaunchConfig, Layout, Stream, f16};
+use common::alone;
 use std::ffi::c_void;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 const AUTO: LaunchConfig = LaunchConfig::auto();
-
-/// An error goes to whoever synchronises next: tests that cause one have the devices to themselves.
-fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 fn upload<T: Element>(stream: &Stream, data: &[T]) -> DeviceBuffer<T> {
     DeviceBuffer::from_slice(stream, data).unwrap()

@@ -6,15 +6,9 @@ use candle_amdgpu::reference::quantized::{Format, Order, Product, quantize_q8_1}
 use candle_amdgpu::reference::{DType, Value};
 use candle_amdgpu::verify::{Options, family, verify};
 use candle_amdgpu::{
-    CodeObject, Device, DeviceBuffer, Error, LaunchConfig, QUANTIZED, f16, kernels::quantized as kernels,
+    Device, DeviceBuffer, Error, LaunchConfig, QUANTIZED, f16, kernels::quantized as kernels,
 };
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
-/// Launch options are the device's: tests that change them have the devices to themselves.
-fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
+use common::{alone, set_check_mode};
 
 /// Reproducible bytes.
 fn bytes(count: usize, seed: u64) -> Vec<u8> {
@@ -108,12 +102,6 @@ const COOPERATING: [&str; 8] = [
     "indexed_moe_forward_q8_0_q8_1",
 ];
 
-fn set_check_mode(device: &Device, on: bool) {
-    let mut options = amdhip64::launch_options(device.ordinal()).unwrap();
-    (options.check, options.shuffle) = (on, on.then_some(17));
-    amdhip64::set_launch_options(device.ordinal(), options).unwrap();
-}
-
 #[test]
 fn lanes_that_work_together_do_not_race_in_any_order_of_waves() {
     let _alone = alone();
@@ -139,49 +127,11 @@ fn every_missing_barrier_is_noticed() {
         let device = common::device(arch);
         for name in ["mul_mat_vec_q4_K_q8_1_cuda8", "mul_mat_q6_K"] {
             let object = QUANTIZED.object(arch).unwrap().bytes;
-            let barriers = barriers(&device, name, object);
-            assert!(barriers.len() >= 2, "{name} on {arch} has barriers at {barriers:?}");
-            set_check_mode(&device, true);
-            let whole = launch(&device, name, object);
-            let broken = barriers.iter().map(|&at| launch(&device, name, &without_barrier(object, at)));
-            let broken: Vec<_> = broken.collect();
-            set_check_mode(&device, false);
-            assert_eq!(whole, Ok(()), "{name} on {arch}");
-            for (at, result) in barriers.iter().zip(broken) {
-                let text = result.err().map_or_else(|| "no error".to_owned(), |error| error.to_string());
-                let noticed = text.contains("races with") || text.contains("uninitialised LDS");
-                assert!(noticed, "{name} on {arch} without its barrier at {at:#x}: {text}");
-            }
+            common::assert_each_barrier_is_needed(&device, name, object, |object| {
+                launch(&device, name, object)
+            });
         }
     }
-}
-
-/// Addresses of the barriers that a launch executes.
-fn barriers(device: &Device, name: &str, object: &[u8]) -> Vec<usize> {
-    amdhip64::set_profile(device.ordinal(), true).unwrap();
-    launch(device, name, object).unwrap();
-    let record = amdhip64::take_profile(device.ordinal()).unwrap().pop().unwrap();
-    amdhip64::set_profile(device.ordinal(), false).unwrap();
-    let profile = record.report.profile.unwrap();
-    let barriers =
-        profile.instructions.iter().filter(|instruction| instruction.text.starts_with("s_barrier"));
-    barriers.map(|instruction| instruction.pc as usize).collect()
-}
-
-/// The code object with `s_nop` in place of an instruction.
-fn without_barrier(object: &[u8], at: usize) -> Vec<u8> {
-    const S_NOP: [u8; 4] = [0, 0, 0x80, 0xbf];
-    let code = CodeObject::parse(object).unwrap();
-    // Kernels can have the same code: which of its places in the image it is, that it is in the file.
-    let around = &code.image()[at - 64..at + 64];
-    let places = |bytes: &[u8]| -> Vec<usize> {
-        (0..bytes.len() - 127).filter(|&i| bytes[i..i + 128] == *around).collect()
-    };
-    let number = places(code.image()).iter().position(|&place| place == at - 64).unwrap();
-    let place = places(object)[number] + 64;
-    let mut patched = object.to_vec();
-    patched[place..place + 4].copy_from_slice(&S_NOP);
-    patched
 }
 
 /// Several parts of the vectors, or steps along the columns, and several tiles for one workgroup.

@@ -1,7 +1,7 @@
 //! Emulated devices for tests.
 
-use candle_amdgpu::{Device, Stream};
-use std::sync::OnceLock;
+use candle_amdgpu::{CodeObject, Device, Result, Stream};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// The targets that every kernel is tested on.
 #[allow(dead_code)]
@@ -22,4 +22,73 @@ pub fn device(arch: &str) -> Device {
 #[allow(dead_code)]
 pub fn stream(arch: &str) -> Stream {
     device(arch).stream().expect("a stream")
+}
+
+/// Launch options are the process's, and an error goes to whoever synchronises next: tests that change the ones or cause
+/// the other have the devices to themselves.
+#[allow(dead_code)]
+pub fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Turns the emulator's check mode, with waves in shuffled order, on or off.
+#[allow(dead_code)]
+pub fn set_check_mode(device: &Device, on: bool) {
+    let mut options = amdhip64::launch_options(device.ordinal()).unwrap();
+    (options.check, options.shuffle) = (on, on.then_some(17));
+    amdhip64::set_launch_options(device.ordinal(), options).unwrap();
+}
+
+/// Launches a kernel's code object as it is and without each of the barriers that it executes, of which there must be
+/// two at least: check mode must find nothing in the one, and a fault in each of the others.
+#[allow(dead_code)]
+pub fn assert_each_barrier_is_needed(
+    device: &Device,
+    name: &str,
+    object: &[u8],
+    launch: impl Fn(&[u8]) -> Result<()>,
+) {
+    let barriers = barriers(device, || launch(object));
+    assert!(barriers.len() >= 2, "{name} on {device} has barriers at {barriers:?}");
+    set_check_mode(device, true);
+    let whole = launch(object);
+    let broken: Vec<_> = barriers.iter().map(|&at| launch(&without_barrier(object, at))).collect();
+    set_check_mode(device, false);
+    assert_eq!(whole, Ok(()), "{name} on {device}");
+    for (at, result) in barriers.iter().zip(broken) {
+        let text = result.err().map_or_else(|| "no error".to_owned(), |error| error.to_string());
+        let noticed = text.contains("races with") || text.contains("uninitialised LDS");
+        assert!(noticed, "{name} on {device} without its barrier at {at:#x}: {text}");
+    }
+}
+
+/// Addresses of the barriers that a launch executes.
+#[allow(dead_code)]
+fn barriers(device: &Device, launch: impl Fn() -> Result<()>) -> Vec<usize> {
+    amdhip64::set_profile(device.ordinal(), true).unwrap();
+    launch().unwrap();
+    let record = amdhip64::take_profile(device.ordinal()).unwrap().pop().unwrap();
+    amdhip64::set_profile(device.ordinal(), false).unwrap();
+    let profile = record.report.profile.unwrap();
+    let barriers =
+        profile.instructions.iter().filter(|instruction| instruction.text.starts_with("s_barrier"));
+    barriers.map(|instruction| instruction.pc as usize).collect()
+}
+
+/// The code object with `s_nop` in place of an instruction.
+#[allow(dead_code)]
+fn without_barrier(object: &[u8], at: usize) -> Vec<u8> {
+    const S_NOP: [u8; 4] = [0, 0, 0x80, 0xbf];
+    let code = CodeObject::parse(object).unwrap();
+    // Kernels can have the same code: which of its places in the image it is, that it is in the file.
+    let around = &code.image()[at - 64..at + 64];
+    let places = |bytes: &[u8]| -> Vec<usize> {
+        (0..bytes.len() - 127).filter(|&i| bytes[i..i + 128] == *around).collect()
+    };
+    let number = places(code.image()).iter().position(|&place| place == at - 64).unwrap();
+    let place = places(object)[number] + 64;
+    let mut patched = object.to_vec();
+    patched[place..place + 4].copy_from_slice(&S_NOP);
+    patched
 }

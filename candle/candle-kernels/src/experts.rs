@@ -94,7 +94,7 @@ pub(crate) unsafe fn quantized(
     let Some([m, n, k]) = experts.sizes() else { return Ok(()) };
     let each = experts.rows_per_input();
     let (rows, k_padded) = (m / each, k.next_multiple_of(512));
-    let mut y = DeviceBuffer::<u8>::alloc(stream, rows * (k_padded / 32) * 36)?;
+    let mut y = DeviceBuffer::<u8>::alloc(stream, rows * run::q8_1_bytes(k_padded as i64) as usize)?;
     // SAFETY: as promised by the caller; `y` is as large as that.
     unsafe {
         let y = y.as_mut_ptr().cast();

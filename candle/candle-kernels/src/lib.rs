@@ -14,48 +14,7 @@ mod experts;
 pub mod ffi;
 mod run;
 
-/// One of the eleven families.
-#[repr(u32)]
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Id {
-    /// y = a·x + b
-    Affine,
-    /// Element by element, of two tensors.
-    Binary,
-    /// From one element type to another.
-    Cast,
-    /// Convolutions, pools and upsampling.
-    Conv,
-    /// Constants and copies.
-    Fill,
-    /// Gather, scatter, index select and index add.
-    Indexing,
-    /// Quantized matrices.
-    Quantized,
-    /// Sums, norms, softmax and rotary embeddings.
-    Reduce,
-    /// Sorting.
-    Sort,
-    /// Selection by a condition.
-    Ternary,
-    /// Element by element, of one tensor.
-    Unary,
-}
-
-/// All eleven, in the order of [`Id`].
-pub const ALL_IDS: [Id; 11] = [
-    Id::Affine,
-    Id::Binary,
-    Id::Cast,
-    Id::Conv,
-    Id::Fill,
-    Id::Indexing,
-    Id::Quantized,
-    Id::Reduce,
-    Id::Sort,
-    Id::Ternary,
-    Id::Unary,
-];
+pub use candle_amdgpu::{ALL_IDS, Id};
 
 /// A family's kernels.
 pub struct Module {

@@ -10,6 +10,11 @@ const MAX_ROWS: i64 = 65_535;
 /// Values in one block of q8_1, and its bytes: scale and sum in f16, then a byte for each.
 const Q8_1: (i64, i64) = (32, 36);
 
+/// Bytes of so many values in q8_1.
+pub(crate) fn q8_1_bytes(values: i64) -> i64 {
+    values / Q8_1.0 * Q8_1.1
+}
+
 /// Lanes of a workgroup that quantizes.
 const QUANTIZE_LANES: u32 = 256;
 
@@ -112,12 +117,11 @@ pub(crate) unsafe fn quantize(
         converted.as_ptr().cast()
     };
     let groups = (k_padded as u32).div_ceil(QUANTIZE_LANES);
-    let (block_values, block_bytes) = Q8_1;
     let (k32, padded32) = (k as i32, k_padded as i32);
     for first in (0..rows).step_by(MAX_ROWS as usize) {
         let count = (rows - first).min(MAX_ROWS) as u32;
         let x = x.wrapping_byte_offset((first * k * 4) as isize);
-        let y = y.wrapping_byte_offset((first * (k_padded / block_values) * block_bytes) as isize);
+        let y = y.wrapping_byte_offset((first * q8_1_bytes(k_padded)) as isize);
         let args = [arg(&x), arg(&y), arg(&k32), arg(&padded32)];
         // SAFETY: as promised by the caller.
         unsafe {

@@ -1,9 +1,22 @@
 //! What the examples share: the device and what it counted, and comparisons with Candle's CPU backend.
 
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use candle_core::{Device, Tensor};
+
+/// Success if everything is as it should be; prints an error.
+pub fn exit_code(result: Result<bool>) -> ExitCode {
+    match result {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
 
 /// Device 0: an AMD GPU, or an emulated one (`CANDLE_AMDGPU_DEVICE=emulator:gfx90a` chooses which).
 pub struct Gpu {

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Error, Result};
-use candle_amdgpu_examples::{Cost, Gpu, Noise, largest_difference};
+use candle_amdgpu_examples::{Cost, Gpu, Noise, exit_code, largest_difference};
 use candle_core::quantized::gguf_file::{self, Value};
 use candle_core::quantized::{GgmlDType, QTensor};
 use candle_core::{Device, IndexOp, Tensor};
@@ -41,14 +41,7 @@ struct Cli {
 }
 
 fn main() -> ExitCode {
-    match run(&Cli::parse()) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    exit_code(run(&Cli::parse()))
 }
 
 /// Whether the texts are the same, or differ only where they may.

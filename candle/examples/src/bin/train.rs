@@ -8,7 +8,7 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use candle_amdgpu_examples::{Gpu, Noise};
+use candle_amdgpu_examples::{Gpu, Noise, exit_code};
 use candle_core::{Device, Tensor, Var};
 use candle_nn::loss::cross_entropy;
 use candle_nn::optim::{AdamW, Optimizer, ParamsAdamW};
@@ -29,14 +29,7 @@ struct Cli {
 }
 
 fn main() -> ExitCode {
-    match run(&Cli::parse()) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    exit_code(run(&Cli::parse()))
 }
 
 /// Whether it learns, and as the CPU does.

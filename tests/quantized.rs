@@ -2,7 +2,7 @@
 
 mod common;
 
-use candle_amdgpu::reference::quantized::{Format, Order, Product, quantize_q8_1};
+use candle_amdgpu::reference::quantized::{Activation, Format, Order, Product, quantize_q8_1};
 use candle_amdgpu::reference::{DType, Value};
 use candle_amdgpu::verify::{Options, family, verify};
 use candle_amdgpu::{
@@ -69,7 +69,7 @@ fn rows_that_fill_no_workgroup_are_right_and_nothing_is_written_beyond_them() {
     let x = blocks(Format::Q4_0, rows * columns / 32, 3);
     let values: Vec<f32> = bytes(vectors * columns, 5).iter().map(|&b| f32::from(b) / 64.0 - 2.0).collect();
     let y: Vec<u8> = values.chunks(32).flat_map(|group| quantize_q8_1(group.try_into().unwrap())).collect();
-    let (matrix, activations) = (Format::Q4_0.dequantize(&x), Format::Q8_1.dequantize(&y));
+    let (matrix, activations) = (Format::Q4_0.dequantize(&x), Activation::of_blocks(&y));
     let stream = common::stream("gfx1100");
     let (x, y) =
         (DeviceBuffer::from_slice(&stream, &x).unwrap(), DeviceBuffer::from_slice(&stream, &y).unwrap());

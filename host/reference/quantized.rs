@@ -105,6 +105,12 @@ impl Format {
         matches!(self, Format::Q4_1 | Format::Q5_1 | Format::Q2K | Format::Q4K | Format::Q5K)
     }
 
+    /// How much larger quants are in the block, as unsigned numbers, than what counts, where products of it are formed
+    /// with those.
+    const fn offset(self) -> i32 {
+        if matches!(self, Format::Q4_0) { 8 } else { 0 }
+    }
+
     /// How many neighbouring elements share scale and minimum.
     pub const fn shared(self) -> usize {
         match self {
@@ -222,7 +228,34 @@ pub fn quantize_q8_1(values: &[f32; 32]) -> [u8; 36] {
     block
 }
 
-/// What a kernel multiplies first, which counts for scales that are infinite or NaN.
+/// An element of a block of q8_1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Activation {
+    /// Factor of the quant.
+    pub d: f64,
+    /// The sum of the block's 32 elements before they were quantized, as it is in the block.
+    pub sum: f64,
+    /// The quant.
+    pub quant: i32,
+}
+
+impl Activation {
+    /// The elements of consecutive blocks.
+    pub fn of_blocks(blocks: &[u8]) -> Vec<Activation> {
+        let half = |block: &[u8], at: usize| {
+            Value::new(DType::F16, u16::from_le_bytes([block[at], block[at + 1]]).into()).to_f64()
+        };
+        let blocks = blocks.chunks_exact(Format::Q8_1.bytes());
+        let elements = blocks.flat_map(|block| {
+            let (d, sum) = (half(block, 0), half(block, 2));
+            block[4..].iter().map(move |&quant| Activation { d, sum, quant: (quant as i8).into() })
+        });
+        elements.collect()
+    }
+}
+
+/// What a kernel multiplies first, which counts for scales that are infinite or NaN. With q4_0, quants still have their
+/// offset: `scale · (d · product − offset · sum)`, with the sum that the vector's block holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// A matrix by few vectors: `d · (scale · product − minimum · sum)`, 16 elements at a time.
@@ -259,20 +292,25 @@ impl Product {
     ///
     /// # Panics
     /// If there are fewer elements in `vector` than in `row`.
-    pub fn quantized(format: Format, row: &[Element], vector: &[Element], order: Order) -> Product {
+    pub fn quantized(format: Format, row: &[Element], vector: &[Activation], order: Order) -> Product {
         let unit = if order == Order::Vector { 16 } else { format.shared() };
+        let offset = format.offset();
         Product::of_terms(row.chunks(unit).zip(vector.chunks(unit)).map(|(x, y)| {
-            let product: i32 = x.iter().zip(y).map(|(x, y)| x.quant * y.quant).sum();
-            let sum: i32 = y.iter().map(|y| y.quant).sum();
-            let (product, sum) = (f64::from(product), f64::from(sum));
-            let (Element { scale, minimum, .. }, d) = (x[0], y[0].scale);
-            let size = (scale * product * d).abs() + (minimum * sum * d).abs();
+            let product: i32 = x.iter().zip(y).map(|(x, y)| (x.quant + offset) * y.quant).sum();
+            let (product, offset) = (f64::from(product), f64::from(offset));
+            let (Element { scale, minimum, .. }, Activation { d, sum: stored, .. }) = (x[0], y[0]);
+            if offset != 0.0 {
+                // A unit's part of the block's sum.
+                let sum = offset * stored * (unit as f64 / 32.0);
+                return (scale * (d * product - sum), (scale * product * d).abs() + (scale * sum).abs());
+            }
+            let sum = f64::from(y.iter().map(|y| y.quant).sum::<i32>());
             let term = match order {
                 _ if !format.has_minimum() => scale * (d * product),
                 Order::Vector => d * (scale * product - minimum * sum),
                 Order::Tile => scale * (d * product) - minimum * (d * sum),
             };
-            (term, size)
+            (term, (scale * product * d).abs() + (minimum * sum * d).abs())
         }))
     }
 
@@ -315,6 +353,19 @@ mod tests {
             for element in format.dequantize(&block) {
                 assert_eq!(element.to_f32(), expected, "{format:?}");
             }
+        }
+    }
+
+    #[test]
+    fn a_product_takes_the_sum_from_the_block_for_the_offset_and_from_the_quants_for_the_minimum() {
+        // One block of all quants 1, scale 1 and minimum −1, by one of d = 0.5, sum 20, and all quants 2.
+        let row = |minimum| vec![Element { scale: 1.0, minimum, quant: 1 }; 32];
+        let vector = vec![Activation { d: 0.5, sum: 20.0, quant: 2 }; 32];
+        let value = |format, minimum, order| Product::quantized(format, &row(minimum), &vector, order).value;
+        for order in [Order::Vector, Order::Tile] {
+            assert_eq!(value(Format::Q4_0, 0.0, order), (1.0 + 8.0) * 32.0 - 8.0 * 20.0);
+            assert_eq!(value(Format::Q5_0, 0.0, order), 32.0);
+            assert_eq!(value(Format::Q4_1, -1.0, order), 32.0 + 32.0);
         }
     }
 

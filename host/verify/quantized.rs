@@ -1,7 +1,7 @@
 //! `dequantize_block_*`, `get_rows_*`, `quantize_q8_1` and the products of quantized matrices
 
 use super::{Call, Draw, Expected, Family, Grid, Input, Operand, Random, Tolerance};
-use crate::reference::quantized::{Format, Order, Product, quantize_q8_1};
+use crate::reference::quantized::{Activation, Format, Order, Product, quantize_q8_1};
 use crate::reference::{Array, DType, Value};
 use crate::{Kernel, LaunchConfig, Module, QUANTIZED};
 
@@ -408,7 +408,7 @@ fn all_products(call: &Call, operation: Operation) -> Vec<Option<Product>> {
         Operation::MulVec { format, .. } | Operation::MulMat(format) => {
             let order = if matches!(operation, Operation::MulMat(_)) { Order::Tile } else { Order::Vector };
             let [columns, rows, stride, padded] = ["ncols_x", "nrows_x", "nrows_dst", "nrows_y"].map(int);
-            let (x, y) = (format.dequantize(bytes(call, "vx")), Format::Q8_1.dequantize(bytes(call, "vy")));
+            let (x, y) = (format.dequantize(bytes(call, "vx")), Activation::of_blocks(bytes(call, "vy")));
             let len = call.memory("dst").expect("never null").len();
             let product = |i: usize| {
                 let (v, row) = (i / stride, i % stride);
@@ -428,7 +428,7 @@ fn all_products(call: &Call, operation: Operation) -> Vec<Option<Product>> {
         Operation::Experts(format) => {
             let [rows, columns, topk, padded] = ["n", "k", "topk", "k_padded"].map(int);
             let x = format.dequantize(bytes(call, "all_weights"));
-            let y = Format::Q8_1.dequantize(bytes(call, "all_inputs"));
+            let y = Activation::of_blocks(bytes(call, "all_inputs"));
             let indices = call.memory("indices").expect("never null");
             let product = |i: usize| {
                 let (task, row) = (i / rows, i % rows);

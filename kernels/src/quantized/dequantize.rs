@@ -2,6 +2,7 @@
 //! so that an f32 result is rounded once, and an f16 result then once more.
 
 use super::format::{Format, SEGMENT};
+use super::nibbles::minus;
 use super::*;
 use amdgpu_device::bytes::byte_f32;
 use amdgpu_device::grid::{
@@ -39,6 +40,7 @@ pub(super) unsafe fn elements<F: Format, const WORDS: usize>(
     let mut word = 0;
     while word < WORDS {
         let quants = F::quants(&bits, word, chunk, segment);
+        let quants = if const { F::OFFSET == 0 } { quants } else { minus(quants, F::OFFSET) };
         let mut i = 0;
         while i < 4 {
             let quant = byte_f32(quants, i as u32);

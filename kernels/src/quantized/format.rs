@@ -2,14 +2,15 @@
 
 /// Elements of a segment: no format changes its scale within one.
 pub const SEGMENT: u32 = 16;
-/// Bytes of a block of q8_1: two f16 (the scale `d`, and `d` times the sum of the bytes) and 32 signed bytes.
+/// Bytes of a block of q8_1: two f16 (the scale `d`, and the sum of the elements before they were quantized) and 32
+/// signed bytes.
 pub const Q8_1_BYTES: usize = 36;
 
 /// A quantized format: how a block of elements lies in memory.
 ///
 /// A block's bits are taken in *chunks*, what one lane loads at a time. The words of a chunk hold the elements of one
 /// or several *segments* of 16, such as one in the low nibbles and one in the high. The element is
-/// `scale · quant − minimum`, with one pair of those for a segment.
+/// `scale · (quant − OFFSET) − minimum`, with one pair of `scale` and `minimum` for a segment.
 ///
 /// Blocks begin at multiples of [`BYTES`](Self::BYTES) from an address that is a multiple of 16.
 pub trait Format: 'static {
@@ -23,6 +24,9 @@ pub trait Format: 'static {
     const SEGMENTS: u32 = Self::ELEMENTS / SEGMENT / Self::CHUNKS;
     /// Whether each 32 elements of a block share scale and minimum, and not each 16.
     const SHARED: bool;
+    /// What is still to be subtracted from each quant. Products subtract it times the sum of the elements that a block
+    /// of q8_1 holds.
+    const OFFSET: u32 = 0;
     /// Whether elements have a minimum.
     const MINIMUM: bool;
     /// Words `n` to `n + N − 1` of a chunk's four, as loaded.
@@ -85,7 +89,7 @@ pub trait Format: 'static {
     }
 }
 
-/// An element is `scale · quant − minimum`.
+/// An element is `scale · (quant − OFFSET) − minimum`.
 #[derive(Clone, Copy)]
 pub struct Scale {
     /// Factor of the quants.

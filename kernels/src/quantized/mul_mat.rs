@@ -6,9 +6,9 @@
 
 use super::format::{Format, Q8_1_BYTES, SEGMENT, Scale};
 use super::lanes::{local_id, workgroup_size};
+use super::nibbles::{high_half, low_half};
 use super::*;
 use amdgpu_device::bytes::dot4;
-use amdgpu_device::f16;
 use amdgpu_device::grid::{workgroup_id_x, workgroup_id_y, workgroups_x, workgroups_y};
 use amdgpu_device::math::fma;
 use amdgpu_device::memory::{load, store};
@@ -51,9 +51,12 @@ impl<F: Format> Plan<F> {
     const MINIMA: u32 = Self::X_SCALES + ROWS * Self::UNITS;
     /// Scales of the vectors, for each group.
     const Y_SCALES: u32 = Self::MINIMA + if F::MINIMUM { ROWS * Self::UNITS } else { 0 };
-    /// Scale times sum of the bytes, for each unit of the vectors.
+    /// For each unit of the vectors, the offset times the sum that the block holds, or, if there is no offset, scale times
+    /// sum of the bytes.
     const SUMS: u32 = Self::Y_SCALES + VECTORS * GROUPS;
-    const END: u32 = Self::SUMS + if F::MINIMUM { VECTORS * Self::UNITS } else { 0 };
+    /// Whether there are any.
+    const NEEDS_SUMS: bool = F::OFFSET != 0 || F::MINIMUM;
+    const END: u32 = Self::SUMS + if Self::NEEDS_SUMS { VECTORS * Self::UNITS } else { 0 };
 }
 
 /// Workgroup memory.
@@ -195,7 +198,7 @@ impl<F: Format> Tile<F> {
             return;
         }
         let (vector, part) = (task / GROUPS, task % GROUPS);
-        let scale = f16::from_bits(head as u16).to_f32();
+        let scale = low_half(head);
         let halves = [[a, b, c, d], [e, f, g, h]];
         let sums = halves.map(|words| words.into_iter().fold(0, |sum, word| dot4(ONES, word, sum)));
         let units = vector * Plan::<F>::UNITS + part * (GROUP / Plan::<F>::UNIT);
@@ -205,7 +208,9 @@ impl<F: Format> Tile<F> {
             store(self.at(to), halves[0]);
             store(self.at(to + 4), halves[1]);
             self.float(Plan::<F>::Y_SCALES + vector * GROUPS + part).write(scale);
-            if const { F::MINIMUM && F::SHARED } {
+            if const { F::OFFSET != 0 } {
+                self.float(Plan::<F>::SUMS + units).write(F::OFFSET as f32 * high_half(head));
+            } else if const { F::MINIMUM && F::SHARED } {
                 self.float(Plan::<F>::SUMS + units).write(scale * (sums[0] + sums[1]) as f32);
             } else if const { F::MINIMUM } {
                 self.float(Plan::<F>::SUMS + units).write(scale * sums[0] as f32);
@@ -234,6 +239,22 @@ struct Rows {
     count: u32,
     /// Bytes from one row to the next, of the vectors.
     stride: usize,
+}
+
+/// Adds the products of a unit to `to`, of which `product` is the sum of quants times bytes; of the vector, `d` and `sum`
+/// are the scale and what is in [`Plan::SUMS`].
+#[inline(always)]
+fn add_products<F: Format>(
+    product: f32,
+    Scale { scale, minimum }: Scale,
+    (d, sum): (f32, f32),
+    to: f32,
+) -> f32 {
+    if const { F::OFFSET != 0 } {
+        return fma(scale, fma(product, d, -sum), to);
+    }
+    let to = fma(scale, d * product, to);
+    if const { F::MINIMUM } { fma(-minimum, sum, to) } else { to }
 }
 
 /// Where results go.
@@ -324,17 +345,21 @@ mod part {
                     // SAFETY: within the plan
                     unsafe {
                         let d = tile.float(Plan::<F>::Y_SCALES + vector * GROUPS + group).read();
+                        let sum = match const { Plan::<F>::NEEDS_SUMS } {
+                            true => tile.float(Plan::<F>::SUMS + vector * Plan::<F>::UNITS + unit).read(),
+                            false => 0.0,
+                        };
                         let mut r = 0;
                         while r < R {
                             let at = (self.row + 16 * r as u32) * Plan::<F>::UNITS + unit;
                             let scale = tile.float(Plan::<F>::X_SCALES + at).read();
-                            self.sums[r][v] = fma(scale, d * products[r][v] as f32, self.sums[r][v]);
-                            if const { F::MINIMUM } {
-                                let minimum = tile.float(Plan::<F>::MINIMA + at).read();
-                                let sum =
-                                    tile.float(Plan::<F>::SUMS + vector * Plan::<F>::UNITS + unit).read();
-                                self.sums[r][v] = fma(-minimum, sum, self.sums[r][v]);
-                            }
+                            let minimum = match const { F::MINIMUM } {
+                                true => tile.float(Plan::<F>::MINIMA + at).read(),
+                                false => 0.0,
+                            };
+                            let product = products[r][v] as f32;
+                            let row = Scale { scale, minimum };
+                            self.sums[r][v] = add_products::<F>(product, row, (d, sum), self.sums[r][v]);
                             r += 1;
                         }
                     }
@@ -463,7 +488,7 @@ mod part {
                     // SAFETY: within the plan
                     unsafe {
                         d[h] = tile.float(Plan::<F>::Y_SCALES + vector * GROUPS + group).read();
-                        if const { F::MINIMUM } {
+                        if const { Plan::<F>::NEEDS_SUMS } {
                             sums[h] = tile.float(Plan::<F>::SUMS + vector * Plan::<F>::UNITS + unit).read();
                         }
                     }
@@ -475,11 +500,9 @@ mod part {
                     let mut i = 0;
                     while i < 4 {
                         let product = f32::from_bits(products[i] as u32) - MAGIC;
-                        let mut sum = fma(scales[r][i / 2], d[i % 2] * product, self.sums[r][v][i]);
-                        if const { F::MINIMUM } {
-                            sum = fma(-minima[r][i / 2], sums[i % 2], sum);
-                        }
-                        self.sums[r][v][i] = sum;
+                        let row = Scale { scale: scales[r][i / 2], minimum: minima[r][i / 2] };
+                        let vector = (d[i % 2], sums[i % 2]);
+                        self.sums[r][v][i] = add_products::<F>(product, row, vector, self.sums[r][v][i]);
                         i += 1;
                     }
                     r += 1;

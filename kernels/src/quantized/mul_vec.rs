@@ -6,6 +6,7 @@
 
 use super::format::{Format, Q8_1_BYTES, SEGMENT};
 use super::lanes::{Team, local_id, workgroup_size};
+use super::nibbles::{high_half, low_half};
 use super::*;
 use amdgpu_device::bytes::dot4;
 use amdgpu_device::f16;
@@ -65,8 +66,8 @@ pub(super) struct Vectors {
     pub stride: usize,
 }
 
-/// Part of some vectors, in workgroup memory: the scales of all groups of the first one, then of the next; and so their
-/// bytes.
+/// Part of some vectors, in workgroup memory: the scales of all groups of the first one, then of the next, with the sums
+/// where they are needed; and so their bytes.
 struct Staged<F, const VECTORS: usize> {
     format: core::marker::PhantomData<F>,
 }
@@ -180,7 +181,9 @@ impl<F: Format, const VECTORS: usize> Staged<F, VECTORS> {
     unsafe fn put(self, v: u32, group: u32, word: u32, value: u32) {
         // Segments are whole words of a group. Both cases are computed, so that lanes do not part.
         let bytes = Self::segment_words(v, group * 2).wrapping_add(word.wrapping_sub(1));
-        let (scale, d) = (Self::scale_word(v, group), f16::from_bits(value as u16).to_f32().to_bits());
+        let scale = Self::scale_word(v, group);
+        let d =
+            if const { F::OFFSET != 0 } { value } else { f16::from_bits(value as u16).to_f32().to_bits() };
         let head = word == 0;
         // SAFETY: the caller's
         unsafe { self.word(if head { scale } else { bytes }).write(if head { d } else { value }) };
@@ -193,18 +196,31 @@ impl<F: Format, const VECTORS: usize> Staged<F, VECTORS> {
         unsafe { load(self.word(Self::segment_words(v, segment)).cast_const()) }
     }
 
-    /// The scale of segment `segment` of vector `v`.
+    /// The scale of segment `segment` of vector `v`, and the sum that the format needs: half of the one in the block,
+    /// which has two segments, or that of the segment's `bytes`.
     #[inline(always)]
-    unsafe fn scale(self, v: u32, segment: u32) -> f32 {
+    unsafe fn scale_and_sum(self, v: u32, segment: u32, bytes: [u32; 4]) -> (f32, f32) {
+        let at = self.word(Self::scale_word(v, segment / (GROUP / SEGMENT)));
         // SAFETY: the caller's
-        unsafe { self.word(Self::scale_word(v, segment / (GROUP / SEGMENT))).cast::<f32>().read() }
+        let word = unsafe { at.read() };
+        if const { F::OFFSET != 0 } {
+            (low_half(word), 0.5 * high_half(word))
+        } else {
+            (f32::from_bits(word), if const { F::MINIMUM } { sum(bytes) } else { 0.0 })
+        }
     }
 }
 
-/// Dot product of a segment of the matrix with one of a vector, `Σ d·(scale·quant − minimum)·byte`: the sums over
-/// quants and bytes are exact.
+/// Adds the dot product of a segment of the matrix with one of a vector, `Σ (scale·(quant − OFFSET) − minimum)·d·byte`,
+/// to `to`. The sum of the products of quants and bytes is exact.
 #[inline(always)]
-fn dot<F: Format>(quants: [u32; 4], Scale { scale, minimum }: Scale, bytes: [u32; 4], sum: f32) -> f32 {
+fn add_dot<F: Format>(
+    quants: [u32; 4],
+    Scale { scale, minimum }: Scale,
+    bytes: [u32; 4],
+    (d, sum): (f32, f32),
+    to: f32,
+) -> f32 {
     let mut product = 0;
     let mut i = 0;
     while i < 4 {
@@ -212,15 +228,18 @@ fn dot<F: Format>(quants: [u32; 4], Scale { scale, minimum }: Scale, bytes: [u32
         i += 1;
     }
     let product = product as f32;
-    if const { F::MINIMUM } { fma(scale, product, -(minimum * sum)) } else { scale * product }
+    if const { F::OFFSET != 0 } {
+        fma(scale, fma(product, d, -(F::OFFSET as f32 * sum)), to)
+    } else if const { F::MINIMUM } {
+        fma(d, fma(scale, product, -(minimum * sum)), to)
+    } else {
+        fma(d, scale * product, to)
+    }
 }
 
-/// The sum of the 16 bytes of a segment, where the format needs it.
+/// The sum of the 16 bytes of a segment.
 #[inline(always)]
-fn sum<F: Format>(bytes: [u32; 4]) -> f32 {
-    if const { !F::MINIMUM } {
-        return 0.0;
-    }
+fn sum(bytes: [u32; 4]) -> f32 {
     let mut sum = 0;
     let mut i = 0;
     while i < 4 {
@@ -392,11 +411,10 @@ unsafe fn multiply<F: Format, const VECTORS: usize>(
                 let mut v = 0;
                 while v < VECTORS {
                     let bytes = staged.segment(v as u32, place);
-                    let d = staged.scale(v as u32, place);
-                    let sum = sum::<F>(bytes);
+                    let factors = staged.scale_and_sum(v as u32, place, bytes);
                     let mut r = 0;
                     while r < ROWS {
-                        sums[r][v] = fma(d, dot::<F>(quants[r], scales[r], bytes, sum), sums[r][v]);
+                        sums[r][v] = add_dot::<F>(quants[r], scales[r], bytes, factors, sums[r][v]);
                         r += 1;
                     }
                     v += 1;

@@ -15,11 +15,11 @@ pub(super) fn fifth_bits(bits: u32) -> u32 {
     ((bits & 0xf).wrapping_mul(0x0020_4081) & 0x0101_0101) << 4
 }
 
-/// Subtracts `OFFSET` from each byte, which is below 128: signed bytes.
+/// Subtracts `offset` from each byte, which is below 128: signed bytes.
 #[inline(always)]
-pub(super) fn minus<const OFFSET: u32>(bytes: u32) -> u32 {
-    // Adding 128 − OFFSET carries into no other byte; flipping the top bit takes 128 away again.
-    bytes.wrapping_add((128 - OFFSET) * 0x0101_0101) ^ 0x8080_8080
+pub(super) fn minus(bytes: u32, offset: u32) -> u32 {
+    // Adding 128 − offset carries into no other byte; flipping the top bit takes 128 away again.
+    bytes.wrapping_add((128 - offset) * 0x0101_0101) ^ 0x8080_8080
 }
 
 /// The byte `i` of a word.

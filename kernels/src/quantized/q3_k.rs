@@ -41,7 +41,7 @@ impl Format for Q3K {
     fn quants<const N: usize>([two, third]: &[[u32; N]; 2], i: usize, chunk: u32, segment: u32) -> u32 {
         let low = (two[i] >> (2 * segment)) & 0x0303_0303;
         let high = (third[i] >> (chunk / 2 * 4 + segment)) & 0x0101_0101;
-        minus::<4>(low | high << 2)
+        minus(low | high << 2, 4)
     }
 
     #[inline(always)]

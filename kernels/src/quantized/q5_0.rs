@@ -32,7 +32,7 @@ impl Format for Q5_0 {
 
     #[inline(always)]
     fn quants<const N: usize>((low, fifth): &([u32; N], u32), i: usize, _: u32, segment: u32) -> u32 {
-        minus::<16>(nibbles(low[i], segment) | fifth_bits(fifth >> (16 * segment + 4 * i as u32)))
+        minus(nibbles(low[i], segment) | fifth_bits(fifth >> (16 * segment + 4 * i as u32)), 16)
     }
 
     #[inline(always)]

@@ -67,7 +67,7 @@ impl Format for Q6K {
     fn quants<const N: usize>([a, b, upper]: &[[u32; N]; 3], i: usize, _: u32, segment: u32) -> u32 {
         let low = nibbles(if segment.is_multiple_of(2) { a[i] } else { b[i] }, segment / 2);
         let high = (upper[i] >> (2 * segment)) & 0x0303_0303;
-        minus::<32>(low | high << 4)
+        minus(low | high << 4, 32)
     }
 
     #[inline(always)]

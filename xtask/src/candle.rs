@@ -41,7 +41,16 @@ const OTHER_NAMES: [&str; 2] =
     ["transfers_cuda_to_device", "allocates_twice_when_transferring_to_same_device"];
 
 /// Tests that Candle itself gets wrong, with what is right; a test of ours has the right value.
-const CANDLE_IS_WRONG: [(&str, &str); 0] = [];
+const CANDLE_IS_WRONG: [(&str, &str); 1] = [(
+    "quantized::cuda::test::cuda_mmv_q8_1",
+    "the sum is 5561664.16, so that 5561664.0 is the nearest f32, and not 5561664.5, which the order of additions in \
+     CUDA's kernel gives",
+)];
+
+/// What is right where a test of Candle's is not.
+fn right_value(test: &str) -> Option<&'static str> {
+    CANDLE_IS_WRONG.iter().find(|(name, _)| *name == test).map(|(_, right)| *right)
+}
 
 /// How many there are in candle-core and candle-nn 0.11.1.
 const DEVICE_TESTS: usize = 124;
@@ -108,8 +117,8 @@ impl Counts {
             println!("  {DEVICE_TESTS} tests were expected, {} found", self.total());
         }
         for name in &self.failed {
-            match CANDLE_IS_WRONG.iter().find(|(wrong, _)| wrong == name) {
-                Some((_, right)) => println!("  {name}: Candle is wrong, {right}"),
+            match right_value(name) {
+                Some(right) => println!("  {name}: Candle is wrong, {right}"),
                 None => {
                     good = false;
                     println!("  {name}: FAILED");
@@ -243,7 +252,7 @@ fn run(binary: &Binary, target: &str) -> Result<Counts> {
     let text = String::from_utf8_lossy(&output.stdout);
     let passed = passed(&text);
     let (passed, failed): (Vec<&str>, Vec<&str>) = names.into_iter().partition(|name| passed.contains(name));
-    if !failed.is_empty() {
+    if failed.iter().any(|name| right_value(name).is_none()) {
         println!("{text}");
     }
     let owned = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect();

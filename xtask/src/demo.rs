@@ -1,41 +1,72 @@
-//! `cargo xtask demo`: gets the model, then builds and runs `examples/demo`, which needs the device toolchain.
+//! `cargo xtask demo`: gets the model, then builds and runs `candle/examples`' embed, which needs the device toolchain.
 
 use std::path::{Path, PathBuf, absolute};
-use std::process::Command;
 
 use anyhow::{Context, Result};
 
 use crate::setup::{self, For};
-use crate::{model, shell, test};
+use crate::{model, shell};
 
-/// Runs affine over every tensor of `model` (default: the one from PyPI) on each target of `gfx` (default: those
-/// that are built by default).
-pub fn run(model: Option<PathBuf>, gfx: &[String]) -> Result<()> {
+/// What is emulated where no target is named and no GPU of AMD's is seen.
+const DEFAULT: &str = "gfx1100";
+
+/// Embeds `sentences` (default: five that the example has) with the model in the folder `model` (default: the one
+/// from PyPI) on each emulated target of `gfx` (default: the machine's AMD GPU, or else one that is emulated).
+pub fn run(model: Option<PathBuf>, gfx: &[String], sentences: &[String]) -> Result<()> {
     let cache = shell::target_dir().join("demo");
     let needs_download = model.is_none() && !model::is_in(&cache);
     // A path that was mistyped is said before anything is installed or built.
     let model = model.map(|path| readable(&path)).transpose()?;
     setup::run(if needs_download { For::Demo } else { For::Build })?;
-    let model = model.map_or_else(|| model::fetch(&cache), Ok)?;
+    let model = match model {
+        Some(folder) => folder,
+        None => model::fetch(&cache).map(|()| cache)?,
+    };
 
-    // The tests' features, so that demo and tests share one build.
-    let mut build = shell::cargo();
-    build.args(["build", "--quiet", "--example", "demo"]).args(test::WORKSPACE);
-    let mut demo = Command::new(shell::target_dir().join("debug/examples/demo"));
-    demo.arg(model);
-    if !gfx.is_empty() {
-        let list = gfx.join(",");
-        build.env("CANDLE_AMDGPU_ARCHS", &list);
-        demo.args(["--gfx", &list]);
-    }
-    println!("Building the demo (the first time takes minutes)");
-    shell::run(&mut build)?;
-    shell::run(&mut demo)
+    let default = [DEFAULT.to_owned()];
+    let targets = match gfx {
+        // The driver's device: a card is there, whose target is one of those that are built by default.
+        [] if Path::new("/dev/kfd").exists() => &[],
+        [] => &default[..],
+        gfx => gfx,
+    };
+    let embed = |task: &str| {
+        let mut cargo = shell::cargo();
+        cargo.args([
+            task,
+            "--quiet",
+            "--package",
+            "candle-amdgpu-examples",
+            "--bin",
+            "embed",
+            "--target-dir",
+        ]);
+        cargo.arg(shell::target_dir()).current_dir(shell::workspace().join("candle"));
+        if !targets.is_empty() {
+            cargo.env("CANDLE_AMDGPU_ARCHS", targets.join(","));
+        }
+        cargo
+    };
+    println!("Building Candle and its kernels (the first time takes minutes)");
+    shell::run(&mut embed("build"))?;
+    let run = |target: Option<&str>| {
+        let mut embed = embed("run");
+        embed.arg("--").arg(&model).args(sentences.iter().map(|text| format!("--sentence={text}")));
+        if let Some(target) = target {
+            embed.env("CANDLE_AMDGPU_DEVICE", format!("emulator:{target}"));
+        }
+        shell::run(&mut embed)
+    };
+    if gfx.is_empty() { run(None) } else { gfx.iter().try_for_each(|target| run(Some(target))) }
 }
 
-fn readable(path: &Path) -> Result<PathBuf> {
-    std::fs::File::open(path).with_context(|| format!("cannot read the model {}", path.display()))?;
-    Ok(absolute(path)?)
+/// The absolute path of a folder that has a model.
+fn readable(folder: &Path) -> Result<PathBuf> {
+    for name in model::FILES {
+        let path = folder.join(name);
+        std::fs::File::open(&path).with_context(|| format!("cannot read the model {}", path.display()))?;
+    }
+    Ok(absolute(folder)?)
 }
 
 #[cfg(test)]
@@ -44,10 +75,10 @@ mod tests {
 
     #[test]
     fn a_model_that_is_not_there_is_said_before_anything_is_built() {
-        let error = run(Some("/nowhere/m.safetensors".into()), &[]).unwrap_err();
+        let error = run(Some("/nowhere".into()), &[], &[]).unwrap_err();
         assert_eq!(
             format!("{error:#}"),
-            "cannot read the model /nowhere/m.safetensors: No such file or directory (os error 2)"
+            "cannot read the model /nowhere/config.json: No such file or directory (os error 2)"
         );
     }
 }

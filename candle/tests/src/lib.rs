@@ -22,9 +22,9 @@ pub const ALL: [DType; 10] = [
     DType::F8E4M3,
 ];
 
-/// Those that most of Candle's kernels are made for.
-pub const COMMON: [DType; 7] =
-    [DType::U8, DType::U32, DType::I64, DType::BF16, DType::F16, DType::F32, DType::F64];
+/// Those that Candle compares on a GPU.
+pub const COMPARED: [DType; 8] =
+    [DType::U8, DType::U32, DType::I64, DType::BF16, DType::F16, DType::F32, DType::F64, DType::F8E4M3];
 
 /// The floats in which models compute.
 pub const FLOATS: [DType; 4] = [DType::BF16, DType::F16, DType::F32, DType::F64];

@@ -1,8 +1,8 @@
 //! Cases that a backend for Candle easily gets wrong, each by its input.
 
-use candle_amdgpu_tests::ops::quantized::{FORMATS, curve, difference};
-use candle_core::quantized::{GgmlDType, QTensor};
-use candle_core::{DType, Device, IndexOp, Result, Tensor};
+use candle_amdgpu_tests::ops::quantized::{self, EXPERT_FORMATS, FORMATS, Mixture, difference};
+use candle_core::quantized::{GgmlDType, QMatMul, QTensor};
+use candle_core::{DType, Device, IndexOp, Module, Result, Tensor};
 
 fn device() -> Result<Device> {
     Device::new_cuda(0)
@@ -54,15 +54,95 @@ fn index_select_takes_strided_ids() -> Result<()> {
 }
 
 #[test]
+fn a_row_of_32000_columns_is_sorted() -> Result<()> {
+    // Candle's CUDA kernel sorts in shared memory, which does not hold as many.
+    let columns = 32_000_u32;
+    let numbers: Vec<f32> = (0..columns).map(|i| (i * 7919 % columns) as f32).collect();
+    let x = Tensor::from_vec(numbers.clone(), (1, columns as usize), &device()?)?;
+    for ascending in [true, false] {
+        let order = x.arg_sort_last_dim(ascending)?.squeeze(0)?.to_vec1::<u32>()?;
+        let sorted: Vec<f32> = order.iter().map(|&i| numbers[i as usize]).collect();
+        let rank = |i: u32| (if ascending { i } else { columns - 1 - i }) as f32;
+        assert_eq!(sorted, (0..columns).map(rank).collect::<Vec<_>>(), "ascending {ascending}");
+    }
+    Ok(())
+}
+
+#[test]
+fn ids_that_are_a_column_select_by_that_column() -> Result<()> {
+    let device = device()?;
+    let ids = Tensor::new(&[[0_u32, 9], [1, 9], [2, 9]], &device)?.narrow(1, 0, 1)?.squeeze(1)?;
+    let x = Tensor::arange(0_f32, 6.0, &device)?.reshape((3, 2))?;
+    assert_eq!(x.index_select(&ids, 0)?.to_vec2::<f32>()?, [[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]]);
+    Ok(())
+}
+
+/// Candle's GPU backend copies such a kernel to a contiguous one, and then multiplies by the memory of the first: a
+/// mistake in its host code, which no device can mend. The kernel that candle-amdgpu has for it is right
+/// (`tests/conv.rs`), and Candle's user is with a `contiguous` of his own.
+#[test]
+fn a_convolution_with_a_kernel_that_is_not_contiguous_is_right_after_contiguous() -> Result<()> {
+    let device = device()?;
+    let x = Tensor::arange(0_f32, 12.0, &device)?.reshape((1, 2, 6))?;
+    let kernel =
+        Tensor::arange(0_f32, 18.0, &device)?.reshape((3, 3, 2))?.narrow(0, 1, 2)?.transpose(1, 2)?;
+    assert!(!kernel.is_contiguous());
+    let y = x.conv1d(&kernel.contiguous()?, 0, 1, 1, 1)?.flatten_all()?.to_vec1::<f32>()?;
+    assert_eq!(y, [221.0, 272.0, 323.0, 374.0, 365.0, 452.0, 539.0, 626.0]);
+    Ok(())
+}
+
+/// An index of 64 bits: elements behind the first 2^32, reached by a stride.
+#[test]
+fn elements_behind_the_first_four_billion_are_reached() -> Result<()> {
+    let (device, rows) = (device()?, 3);
+    let columns = (1_usize << 32) / rows + 2;
+    let all = Tensor::zeros((rows, columns), DType::U8, &device)?;
+    // The last elements of each row; those of the last row are elements 2^32 and on.
+    let ends = all.narrow(1, columns - 4, 4)?;
+    assert!(2 * columns + columns - 1 >= 1 << 32);
+    ends.one_set()?;
+    assert_eq!(ends.to_dtype(DType::U32)?.to_vec2::<u32>()?, [[1; 4]; 3]);
+    assert_eq!(all.narrow(1, columns - 6, 4)?.to_dtype(DType::U32)?.to_vec2::<u32>()?, [[0, 0, 1, 1]; 3]);
+    Ok(())
+}
+
+#[test]
+#[ignore = "takes 9 GB of memory and minutes on an emulated device"]
+fn more_than_four_billion_elements_are_converted() -> Result<()> {
+    let len = (1_usize << 32) + 5;
+    let x = Tensor::zeros(len, DType::U8, &device()?)?;
+    x.narrow(0, len - 3, 3)?.one_set()?;
+    let y = x.to_dtype(DType::F8E4M3)?;
+    for (start, expected) in [(0, [0.0; 6]), (len - 6, [0.0, 0.0, 0.0, 1.0, 1.0, 1.0])] {
+        assert_eq!(y.narrow(0, start, 6)?.to_dtype(DType::F32)?.to_vec1::<f32>()?, expected);
+    }
+    Ok(())
+}
+
+#[test]
 fn products_with_each_quantized_format_are_near_the_exact_ones() -> Result<()> {
-    // One vector, several, a matrix; rounding of the inputs to 8 bits is within 2 % of the largest element.
+    // One vector, several, a matrix. Rounding of the inputs to 8 bits is within 2 % of the largest element; with q4_0,
+    // Candle multiplies it by quants that still have their offset, which are larger.
     let device = device()?;
     for format in FORMATS {
         for (rows, dtype) in [(1, DType::F32), (3, DType::F16), (8, DType::BF16), (20, DType::F32)] {
             let off = difference(&device, format, rows, dtype, |x| Ok(x.clone()))?;
-            assert!(off < 0.02, "{format:?}, {rows} rows, {dtype:?}: off by {off} of the largest element");
+            let bar = if format == GgmlDType::Q4_0 { 0.05 } else { 0.02 };
+            assert!(off < bar, "{format:?}, {rows} rows, {dtype:?}: off by {off} of the largest element");
         }
     }
+    Ok(())
+}
+
+/// Candle's own test of this expects 5561664.5, the next f32, which is what the order of additions in CUDA's kernel
+/// gives. The terms, computed exactly from the quantized blocks, add up to 5561664.16.
+#[test]
+fn a_product_with_q4_0_is_the_nearest_f32() -> Result<()> {
+    let device = device()?;
+    let x = Tensor::arange(0_f32, 256.0, &Device::Cpu)?.reshape((1, 256))?;
+    let weights = QMatMul::from_qtensor(QTensor::quantize_onto(&x, GgmlDType::Q4_0, &device)?)?;
+    assert_eq!(weights.forward(&x.to_device(&device)?)?.to_vec2::<f32>()?, [[5_561_664.0]]);
     Ok(())
 }
 
@@ -83,15 +163,69 @@ fn a_quantized_product_takes_an_input_that_is_not_contiguous() -> Result<()> {
     Ok(())
 }
 
+/// Candle's CPU backend gives the second batch other values; here it is what the first is for the same input.
+#[test]
+fn a_transposed_convolution_gives_each_batch_the_same() -> Result<()> {
+    let device = device()?;
+    let one = Tensor::arange(0_f32, 28.0, &device)?.reshape((1, 4, 7))?;
+    let kernel = (Tensor::arange(0_f32, 36.0, &device)?.reshape((4, 3, 3))? - 11.0)?;
+    let both = Tensor::cat(&[&one, &one], 0)?.conv_transpose1d(&kernel, 0, 0, 1, 1, 1)?.to_vec3::<f32>()?;
+    assert_eq!(both[0], both[1]);
+    // The first result of the first row: the first input of each channel times the kernel's first number for it.
+    assert_eq!(both[0][0][0], (0..4).map(|c| (7 * c * (9 * c - 11)) as f32).sum::<f32>());
+    Ok(())
+}
+
 #[test]
 fn quantized_weights_come_back_as_they_are_on_the_cpu() -> Result<()> {
     let device = device()?;
-    for format in FORMATS {
-        let weights = curve((4, 256), 0.37)?;
-        let expected = QTensor::quantize(&weights, format)?.dequantize(&Device::Cpu)?;
-        let actual = QTensor::quantize_onto(&weights, format, &device)?.dequantize(&device)?;
-        let off = (actual.to_device(&Device::Cpu)? - expected)?.abs()?.max_all()?.to_scalar::<f32>()?;
-        assert!(off < 1e-6, "{format:?}: off by {off}");
+    for format in FORMATS.into_iter().chain([GgmlDType::Q8K]) {
+        let off = quantized::dequantized(&device, format, false)?;
+        assert!(off < 1e-6, "{format:?}: off by {off} of the largest element");
+        let off = quantized::dequantized(&device, format, true)?;
+        assert!(off < 1e-3, "{format:?} in f16: off by {off} of the largest element");
+    }
+    Ok(())
+}
+
+#[test]
+fn rows_of_quantized_weights_are_those_of_the_cpu() -> Result<()> {
+    let device = device()?;
+    let plain = [GgmlDType::F32, GgmlDType::F16, GgmlDType::BF16];
+    for format in FORMATS.into_iter().chain(plain) {
+        let off = quantized::embedded(&device, format)?;
+        assert!(off < 1e-6, "{format:?}: off by {off} of the largest element");
+    }
+    Ok(())
+}
+
+#[test]
+fn products_by_chosen_experts_are_near_the_exact_ones() -> Result<()> {
+    let device = device()?;
+    for format in EXPERT_FORMATS {
+        for shared in [true, false] {
+            let off = quantized::indexed_experts(&device, format, shared)?;
+            assert!(off < 0.02, "{format:?}, input shared {shared}: off by {off} of the largest element");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn mixtures_of_experts_are_near_the_exact_ones() -> Result<()> {
+    let device = device()?;
+    let quantized = EXPERT_FORMATS.into_iter().flat_map(|format| {
+        [
+            Mixture::Quantized(format),
+            Mixture::Prompt(format, DType::F16),
+            Mixture::Prompt(format, DType::BF16),
+        ]
+    });
+    for mixture in quantized.chain([Mixture::Dense(DType::F16), Mixture::Dense(DType::BF16)]) {
+        for factors in [false, true] {
+            let off = quantized::mixture(&device, mixture, factors)?;
+            assert!(off < 0.02, "{mixture:?}, factors {factors}: off by {off} of the largest element");
+        }
     }
     Ok(())
 }

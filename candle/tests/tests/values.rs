@@ -58,6 +58,11 @@ fn norms_softmax_and_rotary_embeddings() {
 }
 
 #[test]
+fn convolutions_pools_and_upsampling() {
+    check(&ops::conv::ops());
+}
+
+#[test]
 fn sorts() {
     check(&ops::sort::ops());
 }

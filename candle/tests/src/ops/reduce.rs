@@ -1,6 +1,6 @@
 //! Sums, extremes, norms, softmax and rotary embeddings.
 
-use crate::{COMMON, FLOATS, Make, Op};
+use crate::{ALL, FLOATS, Make, Op};
 use candle_core::{D, Result, Tensor};
 use candle_nn::{ops, rotary_emb};
 
@@ -18,20 +18,20 @@ pub fn ops() -> Vec<Op> {
     let mut all = Vec::new();
     for (name, reduce) in REDUCE {
         for dim in 0..3 {
-            all.push(Op::new(format!("{name} along {dim}"), &COMMON, move |make: &Make| {
+            all.push(Op::new(format!("{name} along {dim}"), &ALL, move |make: &Make| {
                 reduce(&make.range((3, 40, 5), 0.0, 3.0, 1)?, dim)
             }));
         }
-        all.push(Op::new(format!("{name} of 2100"), &COMMON, move |make: &Make| {
+        all.push(Op::new(format!("{name} of 2100"), &ALL, move |make: &Make| {
             // Sums stay below 256 in every dtype.
             reduce(&make.range((2, 2100), 0.0, 0.1, 1)?, 1)
         }));
-        all.push(Op::new(format!("{name}, transposed"), &COMMON, move |make: &Make| {
+        all.push(Op::new(format!("{name}, transposed"), &ALL, move |make: &Make| {
             reduce(&make.range((7, 50), 0.0, 4.0, 1)?.t()?, 1)
         }));
     }
-    all.push(Op::new("sum of all", &COMMON, |make: &Make| make.range((4, 5, 3), 0.0, 4.0, 1)?.sum_all()));
-    all.push(Op::new("sum of two dimensions", &COMMON, |make: &Make| {
+    all.push(Op::new("sum of all", &ALL, |make: &Make| make.range((4, 5, 3), 0.0, 4.0, 1)?.sum_all()));
+    all.push(Op::new("sum of two dimensions", &ALL, |make: &Make| {
         make.range((4, 5, 3), 0.0, 4.0, 1)?.sum_keepdim((0, 2))
     }));
     all.push(Op::new("mean", &FLOATS, |make: &Make| make.any((4, 50), 1)?.mean(1)));

@@ -1,6 +1,6 @@
 //! Sorting. Ties are left out where Candle's CPU backend and a stable order may differ.
 
-use crate::{COMMON, Make, Op};
+use crate::{ALL, Make, Op};
 
 /// Ascending and descending, of short rows and of long ones.
 pub fn ops() -> Vec<Op> {
@@ -9,7 +9,7 @@ pub fn ops() -> Vec<Op> {
         for ascending in [true, false] {
             all.push(Op::new(
                 format!("argsort of {columns}, ascending {ascending}"),
-                &COMMON,
+                &ALL,
                 move |make: &Make| {
                     let x = make.range((rows, columns), 0.0, 250.0, 1)?;
                     x.contiguous()?.arg_sort_last_dim(ascending)

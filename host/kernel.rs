@@ -39,6 +39,7 @@ impl Module {
     }
 
     /// The kernel of that name, which this build may not have.
+    #[cfg(feature = "kernels")]
     pub(crate) fn known_kernel(&self, name: &str) -> crate::Result<&'static Kernel> {
         self.kernel(name).ok_or_else(|| crate::Error::UnknownKernel {
             module: self.name.to_owned(),

@@ -36,8 +36,7 @@ pub fn candle(_full: bool) -> Result<()> {
     build_and_run(&manifest, &folder)
 }
 
-/// Makes a project in a temporary folder, outside the reach of this workspace's `.cargo/config.toml`, with the program
-/// in the README and the locked versions of `folder`.
+/// Makes a project in a temporary folder with the program in the README and the locked versions of `folder`.
 fn build_and_run(manifest: &str, folder: &Path) -> Result<()> {
     let project = tempfile::tempdir()?;
     let manifest =
@@ -47,14 +46,19 @@ fn build_and_run(manifest: &str, folder: &Path) -> Result<()> {
     fs::write(project.path().join("src/main.rs"), example(&folder.join("README.md"))?)?;
     // The same versions as here, which are downloaded already, and under this profile also compiled.
     fs::copy(folder.join("Cargo.lock"), project.path().join("Cargo.lock"))?;
+    shell::run(cargo(project.path(), "run").arg("--quiet"))
+}
 
+/// Cargo in a project's folder, which is outside the reach of this workspace's `.cargo/config.toml`, with nothing of
+/// ours in its environment.
+pub fn cargo(project: &Path, task: &str) -> Command {
     let mut cargo = Command::new(shell::cargo().get_program());
-    cargo.args(["run", "--quiet", "--target-dir"]).arg(shell::target_dir());
-    cargo.current_dir(project.path()).stdin(Stdio::null()).env_clear();
-    // What finds cargo, its downloads and a linker, and nothing of ours.
-    let kept = ["PATH", "HOME", "CARGO_HOME", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN"];
+    cargo.arg(task).current_dir(project).stdin(Stdio::null()).env_clear();
+    // What finds cargo, its downloads and a linker.
+    let kept = ["PATH", "HOME", "CARGO_HOME", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN", "CARGO_BUILD_JOBS"];
     cargo.envs(kept.iter().filter_map(|name| Some((name, env::var_os(name)?))));
-    shell::run(&mut cargo)
+    cargo.env("CARGO_TARGET_DIR", shell::target_dir());
+    cargo
 }
 
 /// The Rust program in a README.

@@ -4,8 +4,11 @@ mod apt;
 mod candle;
 mod demo;
 mod dependent;
+mod documents;
 mod library;
 mod model;
+mod new;
+mod newcomer;
 mod ptx;
 mod setup;
 mod shell;
@@ -42,6 +45,14 @@ enum Task {
         #[arg(long = "sentence", value_name = "TEXT")]
         sentences: Vec<String>,
     },
+    /// Make a crate of your own kernels, with a test that passes on the emulator.
+    New {
+        /// The crate's name.
+        name: String,
+        /// The folder to make it in. Default: a new one of that name, beside this checkout.
+        #[arg(long, value_name = "DIR")]
+        path: Option<PathBuf>,
+    },
     /// Compile the kernels to PTX: DIR/FAMILY.ptx, and DIR/geometry.json with the launch geometries.
     Ptx {
         /// The folder to write to.
@@ -63,6 +74,9 @@ enum Task {
         /// Also run the tests that are ignored because they take long.
         #[arg(long)]
         full: bool,
+        /// Only the checks whose names contain this; the names are in the summary.
+        #[arg(long, value_name = "TEXT", default_value = "")]
+        only: String,
     },
 }
 
@@ -70,10 +84,11 @@ fn main() -> ExitCode {
     let done = match Cli::parse().task {
         Task::Setup => setup::run(setup::For::Build),
         Task::Demo { model, gfx, sentences } => demo::run(model, &gfx, &sentences),
+        Task::New { name, path } => new::run(&name, path),
         Task::Ptx { dir } => ptx::run(&dir),
         Task::Libamdhip64 { dir } => library::run(&dir),
         Task::CandleTests { arch } => candle::tests(&arch),
-        Task::Test { full } => test::run(full),
+        Task::Test { full, only } => test::run(full, &only),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -2,31 +2,36 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 
 use crate::setup::{self, For};
-use crate::{candle, dependent, library, shell};
+use crate::{candle, dependent, documents, library, newcomer, shell};
 
 type Check = (&'static str, fn(full: bool) -> Result<()>);
 
-const CHECKS: [Check; 7] = [
+const CHECKS: [Check; 9] = [
     ("format", format),
+    ("documents", documents::run),
     ("lints", lints),
     ("tests", tests),
     ("HIP programs", library::test),
     ("documentation", documentation),
     ("dependent project", dependent::run),
+    ("own kernels", newcomer::run),
     ("docs.rs build", docs_rs),
 ];
 
 /// With `--full`: Candle's own crates are large.
 const FULL_CHECKS: [Check; 2] = [("Candle", candle::check), ("project with Candle", dependent::candle)];
 
-/// Runs every check up to the first that fails, then prints a summary.
-pub fn run(full: bool) -> Result<()> {
+/// Runs every check whose name contains `only`, up to the first that fails, then prints a summary.
+pub fn run(full: bool, only: &str) -> Result<()> {
+    let mut checks = [&CHECKS[..], if full { &FULL_CHECKS } else { &[] }].concat();
+    let names: Vec<_> = checks.iter().map(|(name, _)| *name).collect();
+    checks.retain(|(name, _)| name.contains(only));
+    ensure!(!checks.is_empty(), "no check's name contains `{only}`; there are: {}", names.join(", "));
     setup::run(For::Test)?;
     let mut summary = String::new();
-    let checks = [&CHECKS[..], if full { &FULL_CHECKS } else { &[] }].concat();
     for (i, (name, check)) in checks.iter().enumerate() {
         println!("\n=== {name} ({} of {})", i + 1, checks.len());
         let start = Instant::now();

@@ -1,0 +1,6 @@
+//! Kernels of one's own: they are in the folder `kernels`, their launch wrappers in [`kernels`].
+
+/// A module for each module of the kernels' crate, with a function for each kernel.
+pub mod kernels {
+    include!(concat!(env!("OUT_DIR"), "/kernels.rs"));
+}

@@ -1,0 +1,29 @@
+//! Smooths a step on every device: the AMD GPUs, or emulated ones where there are none.
+
+use std::process::ExitCode;
+
+use candle_amdgpu::{Device, DeviceBuffer, LaunchConfig, Result};
+
+use my_kernels::kernels::smooth::smooth_f32;
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<()> {
+    println!("{}", candle_amdgpu::backend());
+    for device in Device::all()? {
+        let stream = device.stream()?;
+        let step = DeviceBuffer::from_slice(&stream, &[0.0, 0.0, 0.0, 3.0, 3.0, 3.0])?;
+        let mut out = DeviceBuffer::zeros(&stream, step.len())?;
+        smooth_f32(&stream, LaunchConfig::auto(), step.len(), &step, &mut out)?;
+        println!("{device}: {:?}", out.to_vec()?);
+    }
+    Ok(())
+}

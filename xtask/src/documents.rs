@@ -1,0 +1,210 @@
+//! Checks of what is written in Markdown: links lead somewhere, the guide's Rust is quoted from files that are compiled,
+//! and every page of the guide is in its table of contents.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
+
+use crate::shell;
+
+/// What is not ours, or was made by a build.
+const SKIPPED: [&str; 2] = ["target", "node_modules"];
+
+/// Where the guide's Rust is quoted from. All of it is compiled by other checks.
+const QUOTED: [&str; 4] = ["examples", "host", "kernels", "tests"];
+
+/// Checks all Markdown of the repository, and prints how much there was.
+pub fn run(_: bool) -> Result<()> {
+    let root = shell::workspace();
+    let mut pages = BTreeMap::new();
+    for file in files(root, "md")? {
+        let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
+        pages.insert(file, Page::parse(&text));
+    }
+    let mut wrong = links(&pages, root);
+    let sources = QUOTED.iter().map(|folder| files(&root.join(folder), "rs")).collect::<Result<Vec<_>>>()?;
+    let sources = sources.concat().iter().map(fs::read_to_string).collect::<Result<Vec<_>, _>>()?;
+    wrong.extend(guide(&pages, &root.join("guide/src"), &sources));
+    if !wrong.is_empty() {
+        bail!("{}", wrong.join("\n"));
+    }
+    let links: usize = pages.values().map(|page| page.links.len()).sum();
+    println!("{links} links in {} files", pages.len());
+    Ok(())
+}
+
+/// All files below `folder` with this extension, sorted; none of a hidden folder.
+fn files(folder: &Path, extension: &str) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    let entries = fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    for entry in entries {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if name.starts_with('.') || SKIPPED.contains(&&*name) {
+            continue;
+        }
+        if path.is_dir() {
+            found.extend(files(&path, extension)?);
+        } else if path.extension().is_some_and(|e| e == extension) {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// What a check needs to know of a Markdown file.
+#[derive(Default)]
+struct Page {
+    links: Vec<String>,
+    anchors: BTreeSet<String>,
+    /// Code blocks: language and text.
+    blocks: Vec<(String, String)>,
+}
+
+impl Page {
+    fn parse(text: &str) -> Page {
+        let mut page = Page::default();
+        let mut heading: Option<String> = None;
+        let mut block: Option<(String, String)> = None;
+        let mut seen: HashMap<String, u32> = HashMap::new();
+        for event in Parser::new_ext(text, Options::ENABLE_TABLES) {
+            match event {
+                Event::Start(Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. }) => {
+                    page.links.push(dest_url.into_string());
+                }
+                Event::Start(Tag::Heading { .. }) => heading = Some(String::new()),
+                Event::End(TagEnd::Heading(_)) => {
+                    let slug = slug(&heading.take().unwrap_or_default());
+                    // Of headings that are alike, the second has a 1 behind it.
+                    let count = seen.entry(slug.clone()).or_default();
+                    page.anchors.insert(if *count == 0 { slug } else { format!("{slug}-{count}") });
+                    *count += 1;
+                }
+                Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(language))) => {
+                    block = Some((language.into_string(), String::new()));
+                }
+                Event::End(TagEnd::CodeBlock) => page.blocks.extend(block.take()),
+                Event::Text(text) | Event::Code(text) => {
+                    if let Some(heading) = &mut heading {
+                        heading.push_str(&text);
+                    }
+                    if let Some((_, code)) = &mut block {
+                        code.push_str(&text);
+                    }
+                }
+                _ => {}
+            }
+        }
+        page
+    }
+}
+
+/// The anchor of a heading, as GitHub and mdBook make it.
+fn slug(heading: &str) -> String {
+    let kept = heading.trim().chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+    kept.flat_map(char::to_lowercase).map(|c| if c == ' ' { '-' } else { c }).collect()
+}
+
+/// Links that lead nowhere. Those to other hosts are not followed.
+fn links(pages: &BTreeMap<PathBuf, Page>, root: &Path) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for (file, page) in pages {
+        let shown = file.strip_prefix(root).unwrap_or(file).display();
+        for link in &page.links {
+            if link.contains("://") || link.starts_with("mailto:") {
+                continue;
+            }
+            let (path, anchor) = link.split_once('#').map_or((&**link, None), |(path, a)| (path, Some(a)));
+            let target = if path.is_empty() { file.clone() } else { normal(&file.with_file_name(path)) };
+            if !target.exists() {
+                wrong.push(format!("{shown}: `{link}` leads to no file"));
+                continue;
+            }
+            let has = |anchor| pages.get(&target).is_none_or(|page| page.anchors.contains(anchor));
+            if anchor.is_some_and(|anchor| !has(anchor)) {
+                wrong.push(format!("{shown}: `{link}` leads to no heading"));
+            }
+        }
+    }
+    wrong
+}
+
+/// The path without `..`.
+fn normal(path: &Path) -> PathBuf {
+    let mut out = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => drop(out.pop()),
+            Component::CurDir => {}
+            part => out.push(part),
+        }
+    }
+    out
+}
+
+/// What is wrong in the guide: links out of it, which the book that is made of it has not; pages that it does not list;
+/// and Rust that is in none of the sources.
+fn guide(pages: &BTreeMap<PathBuf, Page>, folder: &Path, sources: &[String]) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let contents = pages.get(&folder.join("SUMMARY.md")).map_or(&[][..], |page| &page.links);
+    for (file, page) in pages.iter().filter(|(file, _)| file.starts_with(folder)) {
+        let name = file.strip_prefix(folder).unwrap_or(file).display().to_string();
+        if name != "SUMMARY.md" && !contents.contains(&name) {
+            wrong.push(format!("{name} is not in the guide's SUMMARY.md"));
+        }
+        let outside = |link: &&String| link.starts_with("../");
+        wrong.extend(
+            page.links.iter().filter(outside).map(|link| format!("{name}: `{link}` leaves the guide")),
+        );
+        let rust = page.blocks.iter().filter(|(language, _)| language == "rust").map(|(_, code)| code);
+        let not_quoted = rust.filter(|code| !sources.iter().any(|source| source.contains(&***code)));
+        wrong.extend(not_quoted.map(|code| format!("{name}: no source file has\n{code}")));
+    }
+    wrong
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headings_become_anchors() {
+        let page = Page::parse("# On an AMD card\n## `#[len]`, twice\n## `#[len]`, twice\n");
+        assert_eq!(page.anchors, ["len-twice", "len-twice-1", "on-an-amd-card"].map(str::to_owned).into());
+    }
+
+    #[test]
+    fn links_to_nothing_are_found() {
+        let root = tempfile::tempdir().unwrap();
+        let file = root.path().join("a.md");
+        let text =
+            "# One\n[a](#one) [b](#two) [c](a.md#one) [d](b.md) [e](https://example.org/x) `[f](g.md)`\n";
+        fs::write(&file, text).unwrap();
+        let pages = BTreeMap::from([(file, Page::parse(text))]);
+        let wrong = links(&pages, root.path());
+        assert_eq!(wrong, ["a.md: `#two` leads to no heading", "a.md: `b.md` leads to no file"]);
+    }
+
+    #[test]
+    fn the_guide_has_its_pages_its_links_and_its_quotations() {
+        let page = |name: &str, text| (PathBuf::from("/g").join(name), Page::parse(text));
+        let pages = BTreeMap::from([
+            page("SUMMARY.md", "[One](one.md)"),
+            page("one.md", "[out](../x.md)\n```rust\nfn a() {}\n```\n```rust\nfn b() {}\n```\n"),
+            page("two.md", ""),
+        ]);
+        let wrong = guide(&pages, Path::new("/g"), &["// a\nfn a() {}\n".to_owned()]);
+        assert_eq!(
+            wrong,
+            [
+                "one.md: `../x.md` leaves the guide",
+                "one.md: no source file has\nfn b() {}\n",
+                "two.md is not in the guide's SUMMARY.md",
+            ]
+        );
+    }
+}

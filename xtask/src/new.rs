@@ -1,0 +1,185 @@
+//! `cargo xtask new NAME`: a crate of one's own kernels, a copy of `examples/template` under another name.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf, absolute};
+
+use anyhow::{Context, Result, bail};
+
+use crate::setup::{self, For};
+use crate::shell;
+
+/// The template's name, which the copy has not.
+const NAME: &str = "my-kernels";
+
+/// Makes the crate in `folder` (default: beside this checkout) and says what to do next.
+pub fn run(name: &str, folder: Option<PathBuf>) -> Result<()> {
+    let beside = || shell::workspace().parent().unwrap_or(Path::new("/")).join(name);
+    let folder = absolute(folder.unwrap_or_else(beside))?;
+    write(name, &folder)?;
+    setup::run(For::Build)?;
+    println!(
+        "{folder} has the crate {name}. Now:\n    cd {folder}\n    cargo test    # its kernels, on emulated GPUs; the \
+         first build takes minutes\n    cargo run\nIts README.md says what is where.",
+        folder = folder.display()
+    );
+    Ok(())
+}
+
+/// Makes the crate.
+///
+/// # Errors
+/// If the name is none for a crate, or the folder has something in it.
+pub fn write(name: &str, folder: &Path) -> Result<()> {
+    check(name)?;
+    match fs::read_dir(folder).map(|mut entries| entries.next().is_some()) {
+        Ok(true) => bail!("{} is not empty: name another folder with --path", folder.display()),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            return Err(error).with_context(|| format!("cannot use the folder {}", folder.display()));
+        }
+        _ => {}
+    }
+    copy(&shell::workspace().join("examples/template"), folder, name)
+}
+
+fn check(name: &str) -> Result<()> {
+    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_".contains(c);
+    if !name.starts_with(|c: char| c.is_ascii_lowercase()) || !name.chars().all(allowed) {
+        bail!("`{name}` is no name for a crate: use a-z, 0-9, - and _, beginning with a letter");
+    }
+    // The keywords that are words, and the crates that the new one stands on.
+    let taken = [
+        "amdgpu-build",
+        "amdgpu-device",
+        "candle-amdgpu",
+        "core",
+        "proptest",
+        "std",
+        "test",
+        "as",
+        "async",
+        "await",
+        "break",
+        "const",
+        "continue",
+        "crate",
+        "dyn",
+        "else",
+        "enum",
+        "extern",
+        "false",
+        "fn",
+        "for",
+        "gen",
+        "if",
+        "impl",
+        "in",
+        "let",
+        "loop",
+        "match",
+        "mod",
+        "move",
+        "mut",
+        "pub",
+        "ref",
+        "return",
+        "self",
+        "static",
+        "struct",
+        "super",
+        "trait",
+        "true",
+        "type",
+        "unsafe",
+        "use",
+        "where",
+        "while",
+    ];
+    if taken.contains(&&*name.replace('_', "-")) {
+        bail!("`{name}` is taken: choose another name");
+    }
+    Ok(())
+}
+
+fn copy(from: &Path, to: &Path, name: &str) -> Result<()> {
+    fs::create_dir_all(to).with_context(|| format!("cannot make the folder {}", to.display()))?;
+    let mut entries = fs::read_dir(from)?.collect::<io::Result<Vec<_>>>()?;
+    entries.sort_by_key(fs::DirEntry::file_name);
+    for entry in entries {
+        let (from, to) = (entry.path(), to.join(entry.file_name()));
+        // What a build in the template itself leaves.
+        if ["target", "Cargo.lock"].iter().any(|left| entry.file_name() == *left) {
+            continue;
+        }
+        if from.is_dir() {
+            copy(&from, &to, name)?;
+            continue;
+        }
+        let text = fs::read_to_string(&from).with_context(|| format!("cannot read {}", from.display()))?;
+        let mut text = text.replace(NAME, name).replace(&ident(NAME), &ident(name));
+        if from.ends_with("Cargo.toml") {
+            text = with_paths(&text, &from)?;
+        }
+        fs::write(&to, text).with_context(|| format!("cannot write {}", to.display()))?;
+    }
+    Ok(())
+}
+
+/// The name that Rust code uses.
+fn ident(name: &str) -> String {
+    name.replace('-', "_")
+}
+
+/// The text of a manifest whose `path`s, which are relative to `manifest`, are absolute.
+fn with_paths(text: &str, manifest: &Path) -> Result<String> {
+    const PATH: &str = "path = \"";
+    let mut parts = text.split(PATH);
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (path, rest) = part.split_once('"').context("a path in the template has no end")?;
+        let folder = manifest.with_file_name("").join(path);
+        let folder = folder.canonicalize().with_context(|| format!("no crate at {}", folder.display()))?;
+        out += &format!("path = {folder:?}{rest}");
+    }
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_copy_has_its_own_name_everywhere_and_finds_the_crates() {
+        let folder = tempfile::tempdir().unwrap();
+        write("scratch-kernel", folder.path()).unwrap();
+        let read = |file: &str| fs::read_to_string(folder.path().join(file)).unwrap();
+        assert!(read("src/main.rs").contains("use scratch_kernel::kernels::smooth::"));
+        assert!(read("kernels/Cargo.toml").contains("name = \"scratch-kernel-device\""));
+        let manifest = read("Cargo.toml");
+        assert!(manifest.contains(&format!("path = {:?}", shell::workspace())), "{manifest}");
+        for file in ["Cargo.toml", "README.md", "kernels/Cargo.toml", "src/main.rs", "tests/smooth.rs"] {
+            let text = read(file);
+            assert!(
+                !text.contains(NAME) && !text.contains(&ident(NAME)) && !text.contains("\"../"),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn nothing_is_overwritten() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("thesis.txt"), "").unwrap();
+        let error = write("scratch-kernel", folder.path()).unwrap_err().to_string();
+        assert!(error.contains("is not empty"), "{error}");
+    }
+
+    #[test]
+    fn names_that_cargo_or_rust_would_refuse_are_refused() {
+        for name in ["", "9to5", "-x", "a/b", "naïve", "Upper", "match", "proptest", "candle_amdgpu"] {
+            assert!(check(name).is_err(), "{name}");
+        }
+        check("scratch-kernel").unwrap();
+        check("kernels_2").unwrap();
+    }
+}

@@ -1,0 +1,90 @@
+//! The path of someone who is new here: the demo, a crate of one's own kernels, a mistake in one, the report that names
+//! its line, and the repair. `guide/src/first-kernel.md` and `fault-report.md` lead along it.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use amdgpu_build::toolchain;
+use anyhow::{Context, Result, ensure};
+
+use crate::{demo, dependent, new, shell, test};
+
+/// A line of the template's kernel, and how one forgets that the last element has no right neighbour.
+const RIGHT: &str = "(i + 1).min(count - 1)";
+const WRONG: &str = "i + 1";
+/// What then reads past the end.
+const READS: &str = "*inp.add(right)";
+
+/// Goes the path; in full, with the demo on a real model, and on all targets.
+pub fn run(full: bool) -> Result<()> {
+    if full {
+        demo::run(None, &[], &[])?;
+    }
+    let folder = tempfile::tempdir()?;
+    let project = folder.path().join("scratch-kernel");
+    new::write("scratch-kernel", &project)?;
+    fs::copy(shell::workspace().join("Cargo.lock"), project.join("Cargo.lock"))?;
+
+    shell::run(dependent::cargo(&project, "fmt").args(["--all", "--check"]))?;
+    shell::run(&mut cargo(&project, "test", full))?;
+
+    let kernel = project.join("kernels/src/smooth.rs");
+    let right = fs::read_to_string(&kernel)?;
+    ensure!(right.matches(RIGHT).count() == 1, "{} has not `{RIGHT}`", kernel.display());
+    fs::write(&kernel, right.replace(RIGHT, WRONG))?;
+    let output = cargo(&project, "run", full).output().context("cargo does not start")?;
+    let errors = String::from_utf8_lossy(&output.stderr);
+    ensure!(!output.status.success(), "a kernel that reads past the end of its memory was not noticed");
+    let line = 1 + right.lines().position(|line| line.contains(READS)).context("no line reads")?;
+    let place = format!("./kernels/src/smooth.rs:{line}:");
+    for part in ["out of bounds", "kernel smooth_f32 on gfx1100", &place] {
+        ensure!(errors.contains(part), "the report has not `{part}`:\n{errors}");
+    }
+    guide_shows("fault-report.md", &errors)?;
+
+    fs::write(&kernel, right)?;
+    shell::run(&mut cargo(&project, "run", full))?;
+    guide_shows("profiling.md", &profile()?)
+}
+
+/// With the emulator as the project of `dependent` has it, so that it is compiled once for both.
+fn cargo(project: &Path, task: &str, full: bool) -> Command {
+    let mut cargo = dependent::cargo(project, task);
+    cargo.arg("--quiet");
+    for name in ["amdgpu-emulator", "amdhip"] {
+        cargo.args(["--config", &format!("profile.dev.package.{name}.opt-level=0")]);
+    }
+    if !full {
+        // Core is compiled for each wave size, which takes longer than all the rest.
+        cargo.env("CANDLE_AMDGPU_ARCHS", "gfx1100").env("CANDLE_AMDGPU_DEVICE", "emulator:gfx1100");
+    }
+    cargo
+}
+
+/// What `amdgpu-emu` prints of the template's kernel, as the guide calls it.
+fn profile() -> Result<String> {
+    shell::run(shell::cargo().args(["build", "--quiet", "--bin", "amdgpu-emu"]).args(test::WORKSPACE))?;
+    let target = shell::target_dir();
+    let mut emulator = Command::new(target.join("debug/amdgpu-emu"));
+    emulator.arg("run").arg(target.join("amdgpu/gfx1100/smooth.elf")).arg("smooth_f32");
+    emulator.args("--grid 16 --block 256 u64:4096 zero:16384 zero:16384 --profile".split(' '));
+    shell::output(&mut emulator).with_context(|| format!("`{}` failed", shell::text(&emulator)))
+}
+
+/// Whether the first text block on a page of the guide is part of what was printed. Another compiler makes other code of the
+/// same kernel.
+fn guide_shows(page: &str, printed: &str) -> Result<()> {
+    let rustc = toolchain::find()?.rustc_version;
+    if !rustc.starts_with(&format!("rustc 1.{}.", toolchain::OLDEST_RUSTC)) {
+        println!("{page} of the guide is not compared: it is of another compiler than {rustc}.");
+        return Ok(());
+    }
+    let path = shell::workspace().join("guide/src").join(page);
+    let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let shown = text.split("```text\n").nth(1).and_then(|rest| rest.split("```").next());
+    let shown = shown.with_context(|| format!("{} has no ```text block", path.display()))?;
+    let printed = printed.replace(&*shell::workspace().to_string_lossy(), "/candle-amdgpu");
+    ensure!(printed.contains(shown), "{} shows\n{shown}\nand what came is\n{printed}", path.display());
+    Ok(())
+}

@@ -322,7 +322,7 @@ mod tests {
         let wants = Wants { device: false, lints: false, pip: true };
         let machine = Machine { apt: false, ..DEBIAN };
         let error = plan(&Fake::default(), machine, wants).unwrap_err().to_string();
-        assert!(error.contains("--model FILE"), "{error}");
+        assert!(error.contains("--model FOLDER"), "{error}");
     }
 
     #[test]

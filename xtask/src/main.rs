@@ -4,6 +4,7 @@ mod apt;
 mod candle;
 mod demo;
 mod dependent;
+mod device_cargo;
 mod documents;
 mod library;
 mod model;
@@ -58,6 +59,11 @@ enum Task {
         /// The folder to write to.
         dir: PathBuf,
     },
+    /// Make a cargo that compiles for AMD GPUs, for programs that call the one in PATH (`rocm_kernel_macros`).
+    DeviceCargo {
+        /// The folder to write to.
+        dir: PathBuf,
+    },
     /// Build libamdhip64.so, on which programs that were built for ROCm run, with its symbol versions.
     Libamdhip64 {
         /// The folder to write to.
@@ -86,6 +92,7 @@ fn main() -> ExitCode {
         Task::Demo { model, gfx, sentences } => demo::run(model, &gfx, &sentences),
         Task::New { name, path } => new::run(&name, path),
         Task::Ptx { dir } => ptx::run(&dir),
+        Task::DeviceCargo { dir } => device_cargo::run(&dir),
         Task::Libamdhip64 { dir } => library::run(&dir),
         Task::CandleTests { arch } => candle::tests(&arch),
         Task::Test { full, only } => test::run(full, &only),

@@ -39,7 +39,8 @@ pub fn write(name: &str, folder: &Path) -> Result<()> {
         }
         _ => {}
     }
-    copy(&shell::workspace().join("examples/template"), folder, name)
+    let rename = |text: String| text.replace(NAME, name).replace(&ident(NAME), &ident(name));
+    copy(&shell::workspace().join("examples/template"), folder, rename)
 }
 
 fn check(name: &str) -> Result<()> {
@@ -101,22 +102,26 @@ fn check(name: &str) -> Result<()> {
     Ok(())
 }
 
-fn copy(from: &Path, to: &Path, name: &str) -> Result<()> {
+/// Copies a project of `examples/` out of this checkout, with `edit` applied to each file.
+pub fn copy(from: &Path, to: &Path, edit: impl Fn(String) -> String + Copy) -> Result<()> {
     fs::create_dir_all(to).with_context(|| format!("cannot make the folder {}", to.display()))?;
     let mut entries = fs::read_dir(from)?.collect::<io::Result<Vec<_>>>()?;
     entries.sort_by_key(fs::DirEntry::file_name);
     for entry in entries {
         let (from, to) = (entry.path(), to.join(entry.file_name()));
-        // What a build in the template itself leaves.
-        if ["target", "Cargo.lock"].iter().any(|left| entry.file_name() == *left) {
+        // What a build of the example itself leaves.
+        if ["target", "Cargo.lock", "kernel_sources", "rocm_attr.lock"]
+            .iter()
+            .any(|left| entry.file_name() == *left)
+        {
             continue;
         }
         if from.is_dir() {
-            copy(&from, &to, name)?;
+            copy(&from, &to, edit)?;
             continue;
         }
         let text = fs::read_to_string(&from).with_context(|| format!("cannot read {}", from.display()))?;
-        let mut text = text.replace(NAME, name).replace(&ident(NAME), &ident(name));
+        let mut text = edit(text);
         if from.ends_with("Cargo.toml") {
             text = with_paths(&text, &from)?;
         }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail, ensure};
 
 use crate::setup::{self, For};
-use crate::{candle, dependent, documents, library, newcomer, shell};
+use crate::{candle, dependent, device_cargo, documents, library, newcomer, shell};
 
 type Check = (&'static str, fn(full: bool) -> Result<()>);
 
@@ -21,8 +21,12 @@ const CHECKS: [Check; 9] = [
     ("docs.rs build", docs_rs),
 ];
 
-/// With `--full`: Candle's own crates are large.
-const FULL_CHECKS: [Check; 2] = [("Candle", candle::check), ("project with Candle", dependent::candle)];
+/// With `--full`: Candle's own crates are large, and the macros compile a core of their own.
+const FULL_CHECKS: [Check; 3] = [
+    ("Candle", candle::check),
+    ("project with Candle", dependent::candle),
+    ("kernel macros", device_cargo::test),
+];
 
 /// Runs every check whose name contains `only`, up to the first that fails, then prints a summary.
 pub fn run(full: bool, only: &str) -> Result<()> {
@@ -58,7 +62,10 @@ fn seconds(time: Duration) -> String {
 pub const WORKSPACE: [&str; 3] = ["--workspace", "--features", "candle-amdgpu/rocm-rs"];
 
 fn format(_: bool) -> Result<()> {
-    shell::run(shell::cargo().args(["fmt", "--all", "--check"]))
+    shell::run(shell::cargo().args(["fmt", "--all", "--check"]))?;
+    // The other example is formatted as a crate of its user's, which the check of own kernels sees to.
+    let example = "examples/rocm-kernel-macros/Cargo.toml";
+    shell::run(shell::cargo().args(["fmt", "--check", "--manifest-path", example]))
 }
 
 fn lints(_: bool) -> Result<()> {

@@ -19,8 +19,8 @@
 //! ones if there are any), `hip`, `emulator`, or `emulator:gfx1100`.
 //!
 //! Features: `kernels` (default) has Candle's kernels; without it the crate is a runtime for kernels of your own.
-//! `cli` (default) has the program `candle-amdgpu`, `verify` (in `cli`) the property tests behind it. `rocm-rs`
-//! lets the wrappers take rocm-rs's memory and streams.
+//! `verify` has host models of the kernels and the property tests of `candle-amdgpu verify`; the program is a crate of
+//! its own, `candle-amdgpu-cli`. `rocm-rs` lets the wrappers take rocm-rs's memory and streams.
 
 // Generated wrappers name this crate as their users do.
 extern crate self as candle_amdgpu;

@@ -69,6 +69,12 @@ enum Task {
         /// The folder to write to.
         dir: PathBuf,
     },
+    /// Write the tables of what each kernel costs, tests/data/table/FAMILY.tsv, and print what is different.
+    Table {
+        /// Write nothing, and fail if they are different.
+        #[arg(long)]
+        check: bool,
+    },
     /// Run Candle's own device tests on emulated AMD GPUs.
     CandleTests {
         /// The target to emulate; may be given several times. Default: gfx1100, gfx1030 and gfx90a.
@@ -94,6 +100,7 @@ fn main() -> ExitCode {
         Task::Ptx { dir } => ptx::run(&dir),
         Task::DeviceCargo { dir } => device_cargo::run(&dir),
         Task::Libamdhip64 { dir } => library::run(&dir),
+        Task::Table { check } => test::table(check),
         Task::CandleTests { arch } => candle::tests(&arch),
         Task::Test { full, only } => test::run(full, &only),
     };

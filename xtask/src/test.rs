@@ -82,6 +82,18 @@ fn tests(full: bool) -> Result<()> {
     shell::run(&mut cargo)
 }
 
+/// Compares what kernels cost with the committed tables, or writes these anew.
+pub fn table(check: bool) -> Result<()> {
+    setup::run(For::Build)?;
+    let mut cargo = shell::cargo();
+    cargo.args(["test", "--quiet"]).args(WORKSPACE).args(["--test", "table"]);
+    if !check {
+        // A table has the default targets, whatever else is worked on.
+        cargo.env("CANDLE_AMDGPU_WRITE_TABLE", "1").env_remove("CANDLE_AMDGPU_ARCHS");
+    }
+    shell::run(&mut cargo)
+}
+
 fn documentation(_: bool) -> Result<()> {
     let mut cargo = shell::cargo();
     shell::run(cargo.arg("doc").args(WORKSPACE).arg("--no-deps").env("RUSTDOCFLAGS", "-D warnings"))

@@ -44,7 +44,7 @@ pub use toolchain::Toolchain;
 
 use compile::{Compiler, Front};
 use source::Source;
-use wrappers::Family;
+use wrappers::{Family, Origin};
 
 /// The variable that chooses the targets.
 pub const ARCHS: &str = "CANDLE_AMDGPU_ARCHS";
@@ -73,7 +73,7 @@ fn try_build(kernels: &Path) -> Result<()> {
     if env::var_os("DOCS_RS").is_some() {
         println!("cargo::warning=docs.rs has no device toolchain: the kernels' modules are empty");
         println!("cargo::rerun-if-changed=build.rs");
-        let text = wrappers::generate(&[]);
+        let text = wrappers::generate(&[], &Origin::default());
         return fs::write(&generated, text).map_err(error::io("cannot write", &generated));
     }
     let toolchain = toolchain::find()?;
@@ -83,7 +83,9 @@ fn try_build(kernels: &Path) -> Result<()> {
     }
     let cache = cache::folder(&out);
     let families = families(&source, &toolchain, &cache, &archs()?)?;
-    fs::write(&generated, wrappers::generate(&families)).map_err(error::io("cannot write", &generated))
+    let origin = Origin { compiler: toolchain.versions(), prebuilt: false };
+    fs::write(&generated, wrappers::generate(&families, &origin))
+        .map_err(error::io("cannot write", &generated))
 }
 
 /// The targets that `CANDLE_AMDGPU_ARCHS` chooses, sorted, each once.

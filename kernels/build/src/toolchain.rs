@@ -35,6 +35,13 @@ pub struct Toolchain {
     pub tools: Tools,
 }
 
+impl Toolchain {
+    /// What it is, wherever it is: the versions that what it compiles depends on.
+    pub fn versions(&self) -> String {
+        format!("{}, LLVM {}", self.rustc_version, self.llvm)
+    }
+}
+
 /// The LLVM tools that the pipeline runs.
 #[derive(Clone, Debug)]
 pub struct Tools {
@@ -192,6 +199,6 @@ fn output(command: &mut Command) -> Result<String, String> {
 
 impl std::fmt::Display for Toolchain {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} ({}, LLVM {})", self.name, self.rustc_version, self.llvm)
+        write!(f, "{} ({})", self.name, self.versions())
     }
 }

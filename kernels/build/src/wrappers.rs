@@ -19,8 +19,17 @@ pub struct Family {
     pub objects: Vec<(String, PathBuf)>,
 }
 
+/// Where code objects are from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Origin {
+    /// What compiled them: `rustc 1.96.0 (…), LLVM 22`. Empty without code objects.
+    pub compiler: String,
+    /// Whether they came with the package.
+    pub prebuilt: bool,
+}
+
 /// The source text for `families`, to be included in a module of its own.
-pub fn generate(families: &[Family]) -> String {
+pub fn generate(families: &[Family], origin: &Origin) -> String {
     let mut out = String::from("// Made by amdgpu-build from the kernels' signatures.\n\n");
     for family in families {
         family_module(&mut out, family);
@@ -30,7 +39,16 @@ pub fn generate(families: &[Family]) -> String {
     for family in families {
         write!(out, "&{}::MODULE, ", ident(&family.name)).expect(STRING);
     }
-    out.push_str("];\n");
+    let Origin { compiler, prebuilt } = origin;
+    write!(
+        out,
+        "];\n\n\
+         /// What compiled the code objects: rustc's and LLVM's versions. Empty without code objects.\n\
+         #[allow(dead_code)]\npub static COMPILER: &str = {compiler:?};\n\n\
+         /// Whether the code objects came with the package, and were not compiled by this build.\n\
+         #[allow(dead_code)]\npub static PREBUILT: bool = {prebuilt};\n"
+    )
+    .expect(STRING);
     out
 }
 
@@ -359,7 +377,9 @@ mod tests {
             kernels: vec![affine()],
             objects: vec![("gfx1100".into(), "/out/affine.gfx1100".into())],
         };
-        let out = generate(&[family]);
+        let out = generate(&[family], &Origin { compiler: "rustc 1.96.0, LLVM 22".into(), prebuilt: true });
+        assert!(out.contains("COMPILER: &str = \"rustc 1.96.0, LLVM 22\";"));
+        assert!(out.contains("PREBUILT: bool = true;"));
         assert!(out.contains("Object { gfx: \"gfx1100\", bytes: include_bytes!(\"/out/affine.gfx1100\") }"));
         assert!(out.contains("LayoutOf { numel: 0, num_dims: 1, of: &[3] }"));
         assert!(out.contains("const F0: Formula = ") && !out.contains("const F1"));

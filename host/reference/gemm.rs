@@ -96,25 +96,81 @@ impl Product {
     pub fn bounds(&self, a: &Array, b: &Array, c: &Array, flush: bool) -> Vec<f64> {
         let dtype = c.dtype();
         let (a, b) = (floats(a), floats(b));
-        let (unit, least) = match dtype {
-            DType::F64 => (f64::EPSILON / 2.0, f64::MIN_POSITIVE),
-            _ => (f64::from(f32::EPSILON) / 2.0, f64::from(f32::MIN_POSITIVE)),
-        };
-        let (alpha, k) = (self.alpha.abs(), self.k as f64);
-        // What is lost below the normal numbers.
-        let lost = (k + 2.0) * alpha.max(1.0) * least * unit + smallest(dtype);
         let mut bounds = vec![0.0; c.len()];
         for element in self.elements() {
             let at = self.place(element);
             let sum = self.sum(&a, &b, least_normal(dtype), element);
             let old = if self.beta == 0.0 { 0.0 } else { self.beta * c.get(at).to_f64() };
-            // 1.01 is for the terms of higher order, and the model's own error.
-            let added = 1.01 * (k + 4.0) * unit * (alpha * sum.magnitude + old.abs());
-            let rounded = epsilon(dtype) * (self.alpha * sum.value + old).abs();
-            let flushed = if flush { alpha * (sum.subnormal + k * least) } else { 0.0 };
-            bounds[at] = added + rounded + flushed + lost;
+            bounds[at] = sum.bound(dtype, self.k, self.alpha, old, flush);
         }
         bounds
+    }
+}
+
+impl Sum {
+    /// How far `alpha` times a sum of `k` products plus `old` may be from this: see [`Product::bounds`].
+    fn bound(&self, dtype: DType, k: usize, alpha: f64, old: f64, flush: bool) -> f64 {
+        let (unit, least) = match dtype {
+            DType::F64 => (f64::EPSILON / 2.0, f64::MIN_POSITIVE),
+            _ => (f64::from(f32::EPSILON) / 2.0, f64::from(f32::MIN_POSITIVE)),
+        };
+        let (factor, k) = (alpha.abs(), k as f64);
+        // What is lost below the normal numbers.
+        let lost = (k + 2.0) * factor.max(1.0) * least * unit + smallest(dtype);
+        // 1.01 is for the terms of higher order, and the model's own error.
+        let added = 1.01 * (k + 4.0) * unit * (factor * self.magnitude + old.abs());
+        let rounded = epsilon(dtype) * (alpha * self.value + old).abs();
+        let flushed = if flush { factor * (self.subnormal + k * least) } else { 0.0 };
+        added + rounded + flushed + lost
+    }
+}
+
+/// A mixture of experts: row `tokens[p]` of the result is row `tokens[p] / share` of the input times the matrix of expert
+/// `ids[p]`, times `factors[tokens[p]]`.
+#[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "the names are those of the kernel")]
+pub struct Experts {
+    pub m: usize,
+    pub n: usize,
+    pub k: usize,
+    pub experts: usize,
+    pub share: usize,
+    pub tokens: Vec<usize>,
+    pub ids: Vec<usize>,
+    pub factors: Option<Vec<f64>>,
+}
+
+impl Experts {
+    /// What `out` holds afterwards, and how far each element may be from that; 0 in rows that are not written.
+    pub fn result(&self, weights: &Array, input: &Array, out: &Array) -> (Array, Vec<f64>) {
+        let dtype = out.dtype();
+        let (weights, input) = (floats(weights), floats(input));
+        let (mut result, mut bounds) = (out.clone(), vec![0.0; out.len()]);
+        let Experts { n, k, .. } = *self;
+        for (&token, &expert) in self.tokens.iter().zip(&self.ids) {
+            if token >= self.m || expert >= self.experts {
+                continue;
+            }
+            let row = Product {
+                m: n,
+                n: 1,
+                k,
+                batch: 1,
+                alpha: 1.0,
+                beta: 0.0,
+                a: [k, 1, 0],
+                b: [k, 1, 0],
+                c: [1, n, 0],
+            };
+            let (matrix, vector) = (&weights[expert * n * k..], &input[token / self.share * k..]);
+            let factor = self.factors.as_ref().map_or(1.0, |factors| factors[token]);
+            for i in 0..n {
+                let sum = row.sum(matrix, vector, least_normal(dtype), [i, 0, 0]);
+                result.set(token * n + i, Value::from_f64(dtype, factor * sum.value));
+                bounds[token * n + i] = sum.bound(dtype, k, factor, 0.0, true);
+            }
+        }
+        (result, bounds)
     }
 }
 

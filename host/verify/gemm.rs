@@ -1,7 +1,7 @@
-//! `gemm_…`
+//! `gemm_…`, `gemv_…`
 
 use super::{Call, Draw, Expected, Family, Grid, Input, Operand, Tolerance};
-use crate::reference::gemm::Product;
+use crate::reference::gemm::{Experts, Product};
 use crate::reference::{Array, DType, Value};
 use crate::{GEMM, Kernel, LaunchConfig, Module};
 
@@ -22,18 +22,12 @@ impl Family for Gemm {
     }
 
     fn call(&self, kernel: &'static Kernel, draw: &Draw) -> Option<Call> {
+        if is_of_experts(kernel) {
+            return call_of_experts(kernel, draw);
+        }
         let product = product(draw);
         let [a_len, b_len, c_len] = product.lens();
-        let workgroup = kernel.geometry.workgroup;
-        // A workgroup has as many lanes as the kernel says; the grid may have any size.
-        let grid = match draw.grid {
-            Grid::Own => Grid::Own,
-            _ => {
-                let [x, y, z] = [draw.small[5], draw.small[6], draw.small[7]].map(|n| n as u32 % 3 + 1);
-                Grid::Explicit(LaunchConfig::explicit([x, y, z], workgroup, kernel.geometry.lds_bytes))
-            }
-        };
-        Call::new(kernel, grid, vec![], |name, dtype| {
+        Call::new(kernel, grid(kernel, draw), vec![], |name, dtype| {
             let size = |n: usize| Some(Input::Value(Value::from_int(DType::Usize, n as i128)));
             let memory = |len, operand: usize| {
                 let data = elements(draw, dtype, len, operand as u64, operand == 2 && product.beta == 0.0);
@@ -65,10 +59,90 @@ impl Family for Gemm {
     }
 
     fn expected(&self, call: &Call) -> Vec<Expected> {
+        if is_of_experts(call.kernel) {
+            let (data, _) = result_of_experts(call);
+            let tolerance = Tolerance::Within(|call| result_of_experts(call).1);
+            return vec![Expected { arg: call.position("out"), data, tolerance }];
+        }
         let [a, b, c] = operands(call);
         let data = of_call(call).result(a, b, c);
         vec![Expected { arg: call.position("c"), data, tolerance: Tolerance::Within(bounds) }]
     }
+}
+
+/// A workgroup has as many lanes as the kernel says; the grid may have any size.
+fn grid(kernel: &Kernel, draw: &Draw) -> Grid {
+    match draw.grid {
+        Grid::Own => Grid::Own,
+        _ => {
+            let [x, y, z] = [draw.small[5], draw.small[6], draw.small[7]].map(|n| n as u32 % 3 + 1);
+            let geometry = &kernel.geometry;
+            Grid::Explicit(LaunchConfig::explicit([x, y, z], geometry.workgroup, geometry.lds_bytes))
+        }
+    }
+}
+
+fn is_of_experts(kernel: &Kernel) -> bool {
+    kernel.name.starts_with("gemv_experts_")
+}
+
+fn call_of_experts(kernel: &'static Kernel, draw: &Draw) -> Option<Call> {
+    let size = |at: usize| SIZES[(draw.small[at] + (2 * at + 1) * draw.layout.numel()) % SIZES.len()];
+    let (m, n) = (size(0) % 40, size(1));
+    let k = size(2).min(MOST / (m * n).max(1));
+    let (experts, share) = ([1, 3, 8][draw.small[3] % 3], [1, 2, 4][draw.small[4] % 3]);
+    // Each token at one place, in any order, some with a number that is left out, as is an expert's.
+    let mut random = draw.random(9);
+    let step =
+        (1..=m).find(|step| step * 7 > m && (2..=*step).all(|d| m % d != 0 || step % d != 0)).unwrap_or(1);
+    let tokens: Vec<u64> =
+        (0..m).map(|p| if random.below(16) == 0 { (m + p) as u64 } else { (p * step % m) as u64 }).collect();
+    let ids: Vec<u64> = (0..m)
+        .map(|_| if random.below(16) == 0 { u32::MAX.into() } else { random.below(experts) as u64 })
+        .collect();
+    let numbers = |from: &[u64]| Array::from_fn(DType::U32, from.len(), |i| Value::new(DType::U32, from[i]));
+    Call::new(kernel, grid(kernel, draw), vec![], |name, dtype| {
+        let memory = |data, operand: usize| {
+            Some(Input::Memory(Operand { data, shift: draw.shifts[operand % draw.shifts.len()] }))
+        };
+        let data = |len, operand: usize| memory(elements(draw, dtype, len, operand as u64, false), operand);
+        let value = |n: usize| Some(Input::Value(Value::from_int(DType::Usize, n as i128)));
+        match name {
+            "m" => value(m),
+            "n" => value(n),
+            "k" => value(k),
+            "experts" => value(experts),
+            "share" => value(share),
+            "tokens" => memory(numbers(&tokens), 0),
+            "ids" => memory(numbers(&ids), 1),
+            "factors" if draw.small[5].is_multiple_of(2) => Some(Input::Null),
+            "factors" => data(m, 2),
+            "weights" => data(experts * n * k, 0),
+            "input" => data(m.div_ceil(share) * k, 1),
+            "out" => data(m * n, 2),
+            _ => None,
+        }
+    })
+}
+
+fn result_of_experts(call: &Call) -> (Array, Vec<f64>) {
+    let size = |name| call.value(name).to_int() as usize;
+    let array = |name| call.memory(name).expect("it is not null");
+    let numbers = |name| {
+        let array: &Array = array(name);
+        (0..array.len()).map(|i| array.get(i).to_int() as usize).collect()
+    };
+    let experts = Experts {
+        m: size("m"),
+        n: size("n"),
+        k: size("k"),
+        experts: size("experts"),
+        share: size("share"),
+        tokens: numbers("tokens"),
+        ids: numbers("ids"),
+        factors: call.memory("factors").map(|f| (0..f.len()).map(|i| f.get(i).to_f64()).collect()),
+    };
+    experts.result(array("weights"), array("input"), array("out"))
 }
 
 fn operands(call: &Call) -> [&Array; 3] {

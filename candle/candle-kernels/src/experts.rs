@@ -1,8 +1,7 @@
 //! Mixtures of experts: each row of the input times the matrix of the expert that it was given to.
 
 use crate::run::{self, Activation, arg};
-use candle_amdgpu::gemm::{GemmConfig, GemmType, Transpose, gemm_raw};
-use candle_amdgpu::{BINARY, DeviceBuffer, DeviceView, Element, INDEXING, QUANTIZED, Result, Stream};
+use candle_amdgpu::{BINARY, DeviceBuffer, GEMM, INDEXING, QUANTIZED, Result, Stream};
 use std::ffi::c_void;
 
 /// Which row goes to which expert, and sizes.
@@ -42,8 +41,7 @@ pub(crate) struct Weights {
     pub dtype: i32,
 }
 
-/// With f16 (0) or bf16 (1) weights. Which expert a row goes to is read back, so that this waits for the stream; then
-/// each row is one product.
+/// With f16 (0) or bf16 (1) weights.
 ///
 /// # Safety
 /// The addresses are device memory as large as the sizes say.
@@ -56,27 +54,14 @@ pub(crate) unsafe fn dense(
     output: *mut c_void,
 ) -> Result<()> {
     let Some([m, n, k]) = experts.sizes() else { return Ok(()) };
-    let dtype = if dtype == 0 { GemmType::F16 } else { GemmType::Bf16 };
-    // SAFETY: as promised by the caller.
-    let (tokens, ids, factors) = unsafe {
-        let factors =
-            (!experts.topk_weights.is_null()).then(|| read(stream, experts.topk_weights, m)).transpose()?;
-        (read(stream, experts.sorted_token_ids, m)?, read(stream, experts.expert_ids, m)?, factors)
-    };
-    let at = |base: *const c_void, element: usize| base.wrapping_byte_add(element * 2);
-    for (&token, &expert) in tokens.iter().zip(&ids) {
-        let (Ok(token), Ok(expert)) = (usize::try_from(token), usize::try_from(expert)) else { continue };
-        if token >= m || expert >= experts.num_experts as usize {
-            continue;
-        }
-        let row = token / experts.rows_per_input();
-        let alpha = factors.as_ref().map_or(1.0, |factors| factors[token].into());
-        let config = GemmConfig { transa: Transpose::Yes, lda: k, alpha, ..GemmConfig::new(n, 1, k) };
-        let (a, b) = (at(weights, expert * n * k), at(input, row * k));
-        // SAFETY: as promised by the caller; row and expert are inside.
-        unsafe { gemm_raw(stream, dtype, &config, a, b, at(output, token * n).cast_mut())? };
-    }
-    Ok(())
+    let (count, share) = (experts.num_experts.max(0) as usize, experts.rows_per_input());
+    let name = if dtype == 0 { "gemv_experts_f16" } else { "gemv_experts_bf16" };
+    let Experts { sorted_token_ids, expert_ids, topk_weights, .. } = experts;
+    let [a, b, c, d, e] = [&m, &n, &k, &count, &share].map(arg);
+    let (tokens, ids, factors) = (arg(sorted_token_ids), arg(expert_ids), arg(topk_weights));
+    let args = [a, b, c, d, e, tokens, ids, factors, arg(&weights), arg(&input), arg(&output)];
+    // SAFETY: as promised by the caller; the kernel has a geometry of its own.
+    unsafe { run::launch(stream, &GEMM, name, [1; 3], [256, 1, 1], &args) }
 }
 
 /// With quantized weights; the output is f32.
@@ -141,13 +126,4 @@ pub(crate) unsafe fn quantized(
     let grid = u32::try_from(len.div_ceil(1024)).unwrap_or(u32::MAX);
     // SAFETY: as promised by the caller; a kernel reads an element before it writes it.
     unsafe { run::launch(stream, &BINARY, "bmul_f32", [grid, 1, 1], [1024, 1, 1], &args) }
-}
-
-/// Numbers in device memory, once the stream is done.
-///
-/// # Safety
-/// There are as many.
-unsafe fn read<T: Element>(stream: &Stream, at: *const T, len: usize) -> Result<Vec<T>> {
-    // SAFETY: as promised by the caller.
-    unsafe { DeviceView::from_raw_parts(at, len, stream) }.to_vec()
 }

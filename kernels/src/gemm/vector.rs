@@ -35,72 +35,85 @@ pub const fn bytes<T: Scalar>() -> usize {
 /// The operands have `m · k` and `n · k` elements, the product `m · n`.
 #[inline(always)]
 pub unsafe fn along_k<T: Element>([m, n, k]: [usize; 3], a: Operand<T>, b: Operand<T>, c: Product<T>) {
+    let mut j = grid::workgroup_id_y() as usize;
+    while j < n {
+        // SAFETY: the caller's
+        unsafe { column_along_k([m, k], a, b.at_row(j), c.at_element(0, j)) };
+        j += grid::workgroups_y() as usize;
+    }
+}
+
+/// [`along_k`] for one column, by all workgroups of the grid's first dimension.
+///
+/// # Safety
+/// The operands have `m · k` and `k` elements, the product `m`.
+#[inline(always)]
+pub unsafe fn column_along_k<T: Element>(
+    [m, k]: [usize; 2],
+    a: Operand<T>,
+    column: Operand<T>,
+    c: Product<T>,
+) {
     if grid::workgroup_size_x() != LANES as u32 {
         amdgpu_device::trap();
     }
     let lane = wave::lane() as usize;
     let wave = wave::first_u32(grid::local_id_x() / wave::SIZE) as usize;
     let per = per_chunk::<T>();
-    let mut j = grid::workgroup_id_y() as usize;
-    while j < n {
-        let column = b.at_row(j);
-        let whole = a.by_k == 1
-            && column.by_k == 1
-            && a.by_row.is_multiple_of(per)
-            && is_aligned(a.at)
-            && is_aligned(column.at);
-        let chunks = if whole { k / per } else { 0 };
-        let mut i = grid::workgroup_id_x() as usize * ROWS_ALONG_K + wave * TOGETHER;
-        while i < m {
-            let left = (m - i).min(TOGETHER);
-            let row = a.at_row(i);
-            // Rows that are missing are the last one again.
-            let offsets: [usize; TOGETHER] = core::array::from_fn(|r| r.min(left - 1) * row.by_row);
-            let mut sums = [T::Acc::ZERO; TOGETHER];
-            // SAFETY: the caller's
-            unsafe {
-                let chunk =
-                    |at: *const T, number: usize| load::<u32, 4>(at.wrapping_add(number * per).cast());
-                let mut number = lane;
-                while number + WAVE < chunks {
-                    let (next, x) = (number + WAVE, chunk(column.at, number));
-                    let y = chunk(column.at, next);
-                    let mut rows = [[[0; 4]; 2]; TOGETHER];
-                    unroll!(TOGETHER, R => {
-                        let row = row.at.wrapping_add(offsets[R]);
-                        rows[R] = [chunk(row, number), chunk(row, next)];
-                    }; 0 1 2 3);
-                    unroll!(TOGETHER, R => sums[R] = T::dot(rows[R][1], y, T::dot(rows[R][0], x, sums[R])); 0 1 2 3);
-                    number += WAVE * 2;
-                }
-                while number < chunks {
-                    let x = chunk(column.at, number);
-                    unroll!(TOGETHER, R => {
-                        sums[R] = T::dot(chunk(row.at.wrapping_add(offsets[R]), number), x, sums[R]);
-                    }; 0 1 2 3);
-                    number += WAVE;
-                }
-                let mut index = chunks * per + lane;
-                while index < k {
-                    let x = column.at.wrapping_add(index * column.by_k).read().to_acc();
-                    unroll!(TOGETHER, R => {
-                        let y = row.at.wrapping_add(offsets[R] + index * row.by_k).read().to_acc();
-                        sums[R] = y.fused(x, sums[R]);
-                    }; 0 1 2 3);
-                    index += WAVE;
-                }
-                let results = c.at_element(i, j).of_lane([left as u32, 1], lane as u32, 0);
-                let mut mine = sums[0];
+    let whole = a.by_k == 1
+        && column.by_k == 1
+        && a.by_row.is_multiple_of(per)
+        && is_aligned(a.at)
+        && is_aligned(column.at);
+    let chunks = if whole { k / per } else { 0 };
+    let mut i = grid::workgroup_id_x() as usize * ROWS_ALONG_K + wave * TOGETHER;
+    while i < m {
+        let left = (m - i).min(TOGETHER);
+        let row = a.at_row(i);
+        // Rows that are missing are the last one again.
+        let offsets: [usize; TOGETHER] = core::array::from_fn(|r| r.min(left - 1) * row.by_row);
+        let mut sums = [T::Acc::ZERO; TOGETHER];
+        // SAFETY: the caller's
+        unsafe {
+            let chunk = |at: *const T, number: usize| load::<u32, 4>(at.wrapping_add(number * per).cast());
+            let mut number = lane;
+            while number + WAVE < chunks {
+                let (next, x) = (number + WAVE, chunk(column.at, number));
+                let y = chunk(column.at, next);
+                let mut rows = [[[0; 4]; 2]; TOGETHER];
                 unroll!(TOGETHER, R => {
-                    let sum = wave::reduce(sums[R], |x, y| x.add(y));
-                    mine = if lane == R { sum } else { mine };
+                    let row = row.at.wrapping_add(offsets[R]);
+                    rows[R] = [chunk(row, number), chunk(row, next)];
                 }; 0 1 2 3);
-                // Lane r has row r's sum, and there is no more of `left` for the others.
-                results.write(0, 0, mine);
+                unroll!(TOGETHER, R => sums[R] = T::dot(rows[R][1], y, T::dot(rows[R][0], x, sums[R])); 0 1 2 3);
+                number += WAVE * 2;
             }
-            i += grid::workgroups_x() as usize * ROWS_ALONG_K;
+            while number < chunks {
+                let x = chunk(column.at, number);
+                unroll!(TOGETHER, R => {
+                    sums[R] = T::dot(chunk(row.at.wrapping_add(offsets[R]), number), x, sums[R]);
+                }; 0 1 2 3);
+                number += WAVE;
+            }
+            let mut index = chunks * per + lane;
+            while index < k {
+                let x = column.at.wrapping_add(index * column.by_k).read().to_acc();
+                unroll!(TOGETHER, R => {
+                    let y = row.at.wrapping_add(offsets[R] + index * row.by_k).read().to_acc();
+                    sums[R] = y.fused(x, sums[R]);
+                }; 0 1 2 3);
+                index += WAVE;
+            }
+            let results = c.at_element(i, 0).of_lane([left as u32, 1], lane as u32, 0);
+            let mut mine = sums[0];
+            unroll!(TOGETHER, R => {
+                let sum = wave::reduce(sums[R], |x, y| x.add(y));
+                mine = if lane == R { sum } else { mine };
+            }; 0 1 2 3);
+            // Lane r has row r's sum, and there is no more of `left` for the others.
+            results.write(0, 0, mine);
         }
-        j += grid::workgroups_y() as usize;
+        i += grid::workgroups_x() as usize * ROWS_ALONG_K;
     }
 }
 

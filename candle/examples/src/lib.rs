@@ -1,5 +1,7 @@
 //! What the examples share: the device and what it counted, and comparisons with Candle's CPU backend.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -53,6 +55,31 @@ impl Gpu {
         let counts = before.zip(counters()).map(|(a, b)| (b.0 - a.0, b.1 - a.1));
         Ok((value, Cost { time, counts }))
     }
+}
+
+/// The kernels that an emulated device launches for `work`, with the number of launches and of wave instructions, the
+/// largest first; `None` on a real device, which does not count.
+///
+/// # Errors
+/// What `work` returns, or the fault of a kernel.
+pub fn kernels(gpu: &Gpu, work: impl FnOnce() -> Result<()>) -> Result<Option<Vec<(String, u64, u64)>>> {
+    if amdhip64::set_profile(0, true).is_err() {
+        return Ok(None);
+    }
+    let done = work().and_then(|()| Ok(gpu.device.synchronize()?));
+    let records = amdhip64::take_profile(0)?;
+    amdhip64::set_profile(0, false)?;
+    done?;
+    let mut sums = BTreeMap::<String, (u64, u64)>::new();
+    for record in records {
+        let (launches, instructions) = sums.entry(record.kernel).or_default();
+        *launches += 1;
+        *instructions += record.report.wave_instructions;
+    }
+    let mut sums: Vec<_> =
+        sums.into_iter().map(|(kernel, (n, instructions))| (kernel, n, instructions)).collect();
+    sums.sort_by_key(|(_, _, instructions)| Reverse(*instructions));
+    Ok(Some(sums))
 }
 
 /// What work took.

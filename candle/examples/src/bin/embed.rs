@@ -2,6 +2,7 @@
 //!
 //!     cargo run --bin embed -- FOLDER        # config.json, tokenizer.json and model.safetensors
 //!     cargo run --bin embed                  # a model of the same shape with random weights
+//!     cargo run --bin embed -- --kernels     # where the instructions go
 //!
 //! Exit status: 0 if both agree within 1e-4.
 
@@ -11,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Error, Result};
-use candle_amdgpu_examples::{Cost, Gpu, Noise, exit_code, largest_difference};
+use candle_amdgpu_examples::{Cost, Gpu, Noise, exit_code, kernels, largest_difference};
 use candle_core::{DType, Device, Tensor};
 use candle_nn::{VarBuilder, VarMap};
 use candle_transformers::models::bert::{BertModel, Config};
@@ -37,6 +38,9 @@ struct Cli {
     /// Other sentences.
     #[arg(long = "sentence", value_name = "TEXT")]
     sentences: Vec<String>,
+    /// Also list the kernels that the first sentence takes, with their instructions (on an emulated device).
+    #[arg(long)]
+    kernels: bool,
 }
 
 fn main() -> ExitCode {
@@ -72,10 +76,27 @@ fn run(cli: &Cli) -> Result<bool> {
     }
     println!("\nin all {sum}\n\ncosine similarity");
     print!("{}", table(&vectors)?);
+    if cli.kernels {
+        print_kernels(&gpu, &on_gpu, &source.tokens(&sentences[0])?)?;
+    }
     let agree = worst <= TOLERANCE;
     let word = if agree { "agree" } else { "DIFFER" };
     println!("\ndevice and CPU {word}: largest difference {worst:.1e}, {TOLERANCE:.0e} allowed");
     Ok(agree)
+}
+
+fn print_kernels(gpu: &Gpu, model: &BertModel, tokens: &[u32]) -> Result<()> {
+    let Some(sums) = kernels(gpu, || embed(model, tokens).map(|_| ()))? else {
+        println!("\na real device does not count its instructions");
+        return Ok(());
+    };
+    let all: u64 = sums.iter().map(|(_, _, instructions)| instructions).sum();
+    println!("\nkernel                launches   wave instructions");
+    for (kernel, launches, instructions) in sums {
+        let share = 100.0 * instructions as f64 / all as f64;
+        println!("{kernel:<20} {launches:>9} {instructions:>12} {share:>5.1} %");
+    }
+    Ok(())
 }
 
 /// Where weights and tokens come from.

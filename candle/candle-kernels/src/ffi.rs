@@ -7,8 +7,6 @@
 //! opaque to it and always large enough for plain q8_1 (36 bytes for 32 values), so that all of its layouts are one
 //! here.
 
-#![expect(clippy::too_many_arguments, reason = "the signatures are those that Candle calls")]
-
 use crate::experts::{Experts, Weights};
 use crate::run::{Activation, report};
 use crate::{experts, run};

@@ -29,6 +29,9 @@ pub const COMPARED: [DType; 8] =
 /// The floats in which models compute.
 pub const FLOATS: [DType; 4] = [DType::BF16, DType::F16, DType::F32, DType::F64];
 
+/// A computation of inputs that it makes itself.
+pub type Run = Box<dyn Fn(&Make) -> Result<Tensor>>;
+
 /// An operation under test.
 pub struct Op {
     /// What it is, for messages.
@@ -39,7 +42,7 @@ pub struct Op {
     /// the result's neighbours in a sum: see [`tolerance`].
     pub units: f64,
     /// The computation.
-    pub run: Box<dyn Fn(&Make) -> Result<Tensor>>,
+    pub run: Run,
 }
 
 impl Op {

@@ -5,7 +5,10 @@ use std::fmt;
 
 /// An error of the device's runtime or of a kernel.
 #[derive(Clone, PartialEq, Eq)]
-pub struct DriverError {
+pub struct DriverError(Box<Inner>);
+
+#[derive(Clone, PartialEq, Eq)]
+struct Inner {
     /// The device's target, `gfx1100` for example, where one was found.
     target: Option<String>,
     error: Error,
@@ -13,24 +16,25 @@ pub struct DriverError {
 
 impl DriverError {
     pub(crate) fn new(device: &Device, error: Error) -> DriverError {
-        DriverError { target: Some(device.arch().to_owned()), error }
+        DriverError(Box::new(Inner { target: Some(device.arch().to_owned()), error }))
     }
 
     pub(crate) fn without_device(error: Error) -> DriverError {
-        DriverError { target: None, error }
+        DriverError(Box::new(Inner { target: None, error }))
     }
 
     /// The error of `candle-amdgpu`.
     pub fn reason(&self) -> &Error {
-        &self.error
+        &self.0.error
     }
 }
 
 impl fmt::Display for DriverError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.target {
-            Some(target) => write!(f, "AMD {target}: {}", self.error),
-            None => write!(f, "AMD: {}", self.error),
+        let Inner { target, error } = &*self.0;
+        match target {
+            Some(target) => write!(f, "AMD {target}: {error}"),
+            None => write!(f, "AMD: {error}"),
         }
     }
 }
@@ -44,6 +48,6 @@ impl fmt::Debug for DriverError {
 
 impl std::error::Error for DriverError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.error.source()
+        self.0.error.source()
     }
 }

@@ -186,7 +186,7 @@ impl Device {
         self.0.modules.get_or_load(self, module)
     }
 
-    /// Loads a code object (an ELF file for this device's target).
+    /// Loads a code object: an ELF file for this device's target, or a Clang offload bundle that has one.
     ///
     /// # Errors
     /// If the bytes are no such code object.

@@ -4,7 +4,7 @@ use crate::faults::Fault;
 use crate::kernel::{Kernel, Module};
 use crate::sys::{self, hip, hipFunction_t, hipModule_t};
 use crate::{Device, Error, Function, Result};
-use amdgpu_emulator::{CodeObject, KernelInfo};
+use amdgpu_emulator::{CodeObject, Gfx, KernelInfo};
 use std::collections::HashMap;
 use std::ffi::CString;
 use std::fmt;
@@ -75,8 +75,13 @@ impl Loaded {
         bytes: &[u8],
         kernels: &'static [Kernel],
     ) -> Result<Loaded> {
-        let code = CodeObject::parse(bytes)
-            .map_err(|e| Error::BadCodeObject { module: name.to_owned(), reason: e.to_string() })?;
+        // Of a bundle, the code object for this device; one that the emulator does not know has an ELF file only.
+        let parsed = match Gfx::from_name(device.arch()) {
+            Ok(gfx) => CodeObject::parse_for(bytes, gfx),
+            Err(_) => CodeObject::parse(bytes),
+        };
+        let code =
+            parsed.map_err(|e| Error::BadCodeObject { module: name.to_owned(), reason: e.to_string() })?;
         let target = code.gfx().name();
         if target != device.arch() {
             let reason = format!("it is for {target}, the device is a {}", device.arch());
@@ -84,7 +89,7 @@ impl Loaded {
         }
         device.make_current()?;
         let mut handle = ptr::null_mut();
-        // SAFETY: `bytes` is a whole ELF file: it was parsed just now.
+        // SAFETY: `bytes` is a whole ELF file or bundle: it was parsed just now.
         unsafe { hip!(hipModuleLoadData(&mut handle, bytes.as_ptr().cast()))? };
         // From here on the module is unloaded if something fails.
         let mut loaded = Loaded {

@@ -1,7 +1,7 @@
 //! `candle-amdgpu disasm`
 
 use crate::output::print;
-use crate::run::find;
+use crate::subject::find;
 use amdgpu_emulator::decode;
 use anyhow::{Context, Result};
 use candle_amdgpu::{CodeObject, kernels};

@@ -1,11 +1,16 @@
-//! `candle-amdgpu`: what kernels and devices there are, and whether they agree.
+//! `candle-amdgpu`: what kernels and devices there are, what the kernels do, and whether they are right.
 
+mod bench;
+mod check;
 mod devices;
 mod disasm;
+mod given;
 mod kernels;
 mod npy;
 mod output;
+mod profile;
 mod run;
+mod subject;
 mod verify;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -26,15 +31,23 @@ enum Command {
     Kernels(kernels::Kernels),
     Verify(verify::Verify),
     Run(run::Run),
+    Profile(profile::Profile),
+    Check(check::Check),
+    Bench(bench::Bench),
     Disasm(disasm::Disasm),
     /// Print a shell's completion script
-    ///
-    /// Example: candle-amdgpu completions bash > ~/.local/share/bash-completion/completions/candle-amdgpu
+    #[command(after_help = COMPLETIONS)]
     Completions {
         /// The shell
         shell: Shell,
     },
 }
+
+const COMPLETIONS: &str = "\
+Example:
+  candle-amdgpu completions bash > candle-amdgpu.bash      (source it, or put it where bash-completion looks)
+
+Exit codes: 0 success; 2 wrong arguments.";
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 success; 1 a check found something wrong; 2 wrong arguments, or the devices cannot be used.
@@ -47,6 +60,9 @@ fn main() -> ExitCode {
         Command::Kernels(command) => command.run(),
         Command::Verify(command) => command.run(),
         Command::Run(command) => command.run(),
+        Command::Profile(command) => command.run(),
+        Command::Check(command) => command.run(),
+        Command::Bench(command) => command.run(),
         Command::Disasm(command) => command.run(),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "candle-amdgpu", &mut std::io::stdout());

@@ -17,8 +17,8 @@ use std::hash::{BuildHasher, RandomState};
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  candle-amdgpu verify --family affine
-  candle-amdgpu verify --gfx gfx90a --cases 500 --seed 7
+  candle-amdgpu verify --family affine --cases 20
+  candle-amdgpu verify --kernel softmax_f32 --gfx gfx90a --seed 7
 
 Exit codes: 0 all agree; 1 a kernel is wrong; 2 wrong arguments, or the devices cannot be used.")]
 pub struct Verify {

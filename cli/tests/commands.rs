@@ -110,9 +110,14 @@ fn verify_refuses_what_it_does_not_know() {
     assert!(stderr(&output).contains("CANDLE_AMDGPU_DEVICE=emulator:gfx942"), "{}", stderr(&output));
 }
 
+const COMMANDS: [&str; 9] =
+    ["devices", "kernels", "verify", "run", "profile", "check", "bench", "disasm", "completions"];
+
 #[test]
 fn help_has_examples_and_exit_codes() {
-    for command in ["devices", "kernels", "verify"] {
+    let all = run(&["--help"]);
+    for command in COMMANDS {
+        assert!(stdout(&all).contains(&format!("\n  {command} ")), "{}", stdout(&all));
         let output = run(&[command, "--help"]);
         let text = stdout(&output);
         assert!(output.status.success() && text.contains("Example") && text.contains("Exit codes"), "{text}");
@@ -168,34 +173,209 @@ fn files_go_in_and_out_as_numpy_has_them() {
 #[test]
 fn the_examples_of_the_help_run_as_written() {
     let folder = scratch("examples");
-    let made = program()
-        .current_dir(&folder)
-        .args(["run", "fill_f16", "buf=zeros:1000>x.npy", "value=1", "numel=1000"])
-        .status();
-    assert!(made.expect("the program runs").success());
-    let mut seen = 0;
-    // `verify`'s are a sweep of minutes, of which other tests run parts.
-    for command in ["devices", "kernels", "run", "disasm", "completions"] {
+    // As a user would call it.
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_candle-amdgpu"), folder.join("candle-amdgpu")).unwrap();
+    let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap_or_default());
+    for command in COMMANDS {
         let help = run(&[command, "--help"]);
-        let examples = stdout(&help).lines().filter_map(|line| line.split_once("candle-amdgpu "));
-        let examples = examples.filter(|(before, _)| ["", "Example:"].contains(&before.trim()));
-        for (_, example) in examples {
-            let (example, bug) = match example.split_once("   (") {
-                Some((example, _)) => (example, true),
-                None => (example.split(" > ").next().unwrap_or(example), false),
-            };
-            let line = format!("{} {example}", env!("CARGO_BIN_EXE_candle-amdgpu"));
+        let (_, examples) = stdout(&help).split_once("Example").expect("examples");
+        let examples: Vec<_> = examples.lines().filter(|line| line.contains("  candle-amdgpu ")).collect();
+        let examples = if examples.is_empty() {
+            stdout(&help)
+                .lines()
+                .filter(|line| line.trim_start().starts_with("CANDLE_AMDGPU_DEVICE="))
+                .collect()
+        } else {
+            examples
+        };
+        assert!(!examples.is_empty(), "{command} has no example");
+        for example in examples {
+            let bug = example.contains("(a bug:");
+            let line = example.split_once("      (").map_or(example, |(line, _)| line).trim();
             let mut shell = Command::new("sh");
-            shell.env("CANDLE_AMDGPU_DEVICE", "emulator").current_dir(&folder);
-            let output = shell.args(["-c", &line]).output().expect("sh");
-            assert_eq!(output.status.code(), Some(i32::from(bug)), "{example}: {}", stderr(&output));
-            assert!(!output.stdout.is_empty() || bug || example.contains('>'), "{example}");
+            shell.env("PATH", &path).env("CANDLE_AMDGPU_DEVICE", "emulator").current_dir(&folder);
+            let output = shell.args(["-c", line]).output().expect("sh");
+            assert_eq!(output.status.code(), Some(i32::from(bug)), "{line}: {}", stderr(&output));
+            assert!(!output.stdout.is_empty() || bug || line.contains('>'), "{line} prints nothing");
+            assert!(!stdout(&output).contains('\u{1b}'), "{line} prints colours into a pipe");
             if bug {
                 let text = stderr(&output);
                 assert!(text.contains("fill_u8") && text.contains("fill.rs"), "{text}");
+            } else {
+                assert_eq!(stderr(&output), "", "{line} is not quiet");
             }
-            seen += 1;
         }
     }
-    assert!(seen >= 7, "{seen} examples");
+    // What the examples say that they write.
+    for file in ["y.npy", "profile.html", "profile.folded", "candle-amdgpu.bash"] {
+        assert!(std::fs::metadata(folder.join(file)).is_ok_and(|file| file.len() > 0), "{file}");
+    }
+}
+
+#[test]
+fn check_says_what_is_wrong_where_and_in_json() {
+    let args = ["check", "fill_u8", "buf=zeros:99", "value=7", "numel=100", "--json"];
+    let output = run(&args);
+    assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(1), ""));
+    let report: Value = serde_json::from_str(stdout(&output)).unwrap();
+    let fault = &report["fault"];
+    assert_eq!((&report["clean"], &fault["kind"]), (&false.into(), &"OutOfBounds".into()));
+    assert_eq!((&fault["lane"], &fault["workgroup"]), (&9.into(), &serde_json::json!([0, 0, 0])));
+    let source = fault["source"].as_array().unwrap();
+    assert!(source.iter().any(|line| line["file"].as_str().unwrap().ends_with("src/fill.rs")), "{source:?}");
+    assert!(fault["message"].as_str().unwrap().contains("99 bytes"), "{fault}");
+}
+
+#[test]
+fn check_finds_nothing_in_any_order_of_a_right_kernel() {
+    for seed in ["1", "2"] {
+        let report = json(&["check", "softmax_f32", "--elements", "1400", "--seed", seed, "--json"]);
+        assert_eq!((&report["clean"], &report["workgroups"]), (&true.into(), &2.into()), "{report}");
+        assert!(report.get("fault").is_none());
+    }
+}
+
+#[test]
+fn check_finds_what_does_no_visible_harm() {
+    // The kernel reads more than anyone has written: a buffer of which the host filled one element.
+    let output = run(&[
+        "check",
+        "affine_f32",
+        "numel=2",
+        "num_dims=1",
+        "info=null",
+        "inp=[1]",
+        "out=zeros:2",
+        "mul=1",
+        "add=0",
+    ]);
+    assert_eq!(output.status.code(), Some(1), "{}", stdout(&output));
+    assert!(
+        stderr(&output).contains("out of bounds") && stderr(&output).contains("affine.rs"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
+fn a_profile_is_the_same_each_time_and_adds_up() {
+    let args = ["profile", "softmax_f32", "src=random:3072", "dst=zeros:3072", "n_cols=768", "--json"];
+    let profile = json(&args);
+    assert_eq!(profile, json(&args));
+    assert_eq!((&profile["workgroups"], &profile["elements"]), (&4.into(), &3072.into()));
+    assert_eq!(profile["memory"], serde_json::json!({ "buffers": 24576, "needed": 24576, "moved": 24576 }));
+    let sum = |list: &str| -> u64 {
+        let rows = profile[list].as_array().unwrap().iter();
+        rows.map(|row| row["executed"].as_u64().unwrap()).sum()
+    };
+    let total = profile["total"]["executed"].as_u64().unwrap();
+    assert!(total > 1000);
+    assert_eq!([sum("units"), sum("lines"), sum("instructions")], [total; 3]);
+    // The attribute's line stands for all that the kernel does.
+    let lines = profile["lines"].as_array().unwrap();
+    assert!(lines.iter().any(|line| line["with_calls"].as_u64().unwrap() * 10 > total * 9
+        && line["file"].as_str().is_some_and(|file| file.ends_with("softmax.rs"))));
+    assert!(profile["roofline"]["operations"].as_u64().unwrap() > 3 * 3072);
+}
+
+#[test]
+fn a_page_needs_nothing_else_and_shows_the_source() {
+    let folder = scratch("page");
+    let page = folder.join("p.html");
+    let output = program()
+        .args([
+            "profile",
+            "gemm_f16_64x64",
+            "--elements",
+            "1",
+            "--peak-operations",
+            "2",
+            "--source",
+            "--html",
+        ])
+        .arg(&page)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    // In both: a line that executes something, with its text.
+    let page = std::fs::read_to_string(page).unwrap();
+    for text in [stdout(&output), &page] {
+        assert!(text.contains("while z &lt; batch {") || text.contains("while z < batch {"), "{text}");
+    }
+    for part in ["<svg", "Roofline", "2 Top/s", "<title>Matrix: ", "aria-label='Flame graph'"] {
+        assert!(page.contains(part), "{part} is missing");
+    }
+    for outside in ["http://", "https://", "<script", "<link", "url("] {
+        assert!(!page.contains(outside), "{outside} in the page");
+    }
+    assert_eq!(page.matches("<svg").count(), page.matches("</svg>").count());
+    assert_eq!(page.matches("<div").count(), page.matches("</div>").count());
+}
+
+#[test]
+fn kernels_of_a_code_object_run_by_types_and_positions() {
+    let folder = scratch("object");
+    let object = folder.join("affine.elf");
+    std::fs::write(&object, candle_amdgpu::AFFINE.object("gfx90a").unwrap().bytes).unwrap();
+    let with = |command: &str, args: &str| {
+        let mut program = program();
+        // The device follows from the code object.
+        program.env_remove("CANDLE_AMDGPU_DEVICE").args([command, "affine_f32", "--object"]).arg(&object);
+        program.args(args.split(' ')).output().unwrap()
+    };
+    let args =
+        "--grid 1 --block 64 numel=usize:3 1=usize:1 2=null 3=f32:[1,2,3] 4=f32:zeros:3 5=f32:2 add=f32:1";
+    let output = with("check", args);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(
+        stdout(&output).contains("affine_f32 on gfx90a: nothing found in 1 workgroups"),
+        "{}",
+        stdout(&output)
+    );
+    let output = with("profile", args);
+    assert!(stdout(&output).contains("affine_f32 on gfx90a: 1 workgroups"), "{}", stderr(&output));
+    let output = with("check", &args.replace("numel=usize:3", "numel=usize:4"));
+    assert_eq!(output.status.code(), Some(1), "{}", stdout(&output));
+    for (from, to, message) in [
+        ("numel=usize:3", "numel=u32:3", "the parameter has 8 bytes, 4 are given"),
+        ("5=f32:2", "5=2", "a type comes first"),
+        ("5=f32:2", "5=float:2", "`float` is no type"),
+        ("add=f32:1", "7=f32:1", "no parameter `7`"),
+    ] {
+        let output = with("check", &args.replace(from, to));
+        assert_eq!(output.status.code(), Some(2), "{to}");
+        assert!(stderr(&output).contains(message), "{to}: {}", stderr(&output));
+    }
+    let output = run(&["check", "--object", "nowhere.elf", "k", "--grid", "1", "--block", "1"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("cannot read nowhere.elf"), "{}", stderr(&output));
+}
+
+#[test]
+fn bench_counts_on_the_emulator_and_times_where_it_is_asked_to() {
+    let args = ["bench", "--kernel", "affine_f16", "--elements", "5000", "--gfx", "gfx1030", "--json"];
+    let report = json(&args);
+    let row = &report["kernels"][0];
+    assert_eq!(
+        (&row["kernel"], &row["elements"], &row["buffer_bytes"]),
+        (&"affine_f16".into(), &5000.into(), &20000.into())
+    );
+    assert_eq!(row["counts"]["bytes_needed"], 20000);
+    assert_eq!(report, json(&args));
+    let times = json(&[
+        "bench",
+        "--kernel",
+        "affine_f16",
+        "--elements",
+        "5000",
+        "--times",
+        "--rounds",
+        "1",
+        "--json",
+    ]);
+    let times = &times["kernels"][0]["times"];
+    assert!(times["seconds"].as_f64().unwrap() > 0.0 && times["copy_bandwidth"].as_f64().unwrap() > 0.0);
+    let output = run(&["bench"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("--family or --kernel"), "{}", stderr(&output));
 }

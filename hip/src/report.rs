@@ -12,7 +12,7 @@ use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use amdgpu_emulator::{Gfx, LaunchOptions, Machine, Report};
+use amdgpu_emulator::{FaultReport, Gfx, LaunchOptions, Machine, Report};
 
 use crate::emulated::device::Device;
 use crate::error::Error;
@@ -119,7 +119,12 @@ pub fn emulator(ordinal: usize) -> Option<Arc<Machine>> {
 /// The report of the last fault on an emulated device: which kernel, where, what, and the source line. It stays
 /// until another fault or a reset of the device.
 pub fn last_fault(ordinal: usize) -> Option<String> {
-    device(ordinal).ok()?.last_fault()
+    device(ordinal).ok()?.last_fault().map(|(text, _)| text)
+}
+
+/// As [`last_fault`], with its facts as fields.
+pub fn last_fault_report(ordinal: usize) -> Option<FaultReport> {
+    device(ordinal).ok()?.last_fault().map(|(_, report)| report)
 }
 
 /// What an emulated device has executed.

@@ -47,6 +47,8 @@ fn a_fault_comes_with_the_next_wait_and_is_cleared_by_it() {
             let report = last_fault(device).unwrap();
             assert!(report.contains("kernel poke on ") && report.contains(target), "{report}");
             assert!(report.contains("16 bytes at"), "{report}");
+            let facts = last_fault_report(device).unwrap();
+            assert_eq!((facts.kernel(), facts.gfx().name(), facts.to_string()), ("poke", target, report));
             ok(hipStreamSynchronize(stream));
             assert_eq!(download::<u32>(block, 4), [1, 5, 5, 5]);
             // And the stream goes on.

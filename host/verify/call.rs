@@ -128,8 +128,9 @@ impl Call {
         }
     }
 
-    /// What lengths and geometries are computed from.
-    pub(super) fn counts(&self) -> Vec<Count> {
+    /// What lengths and geometries are computed from: for each parameter an integer's value, the number of elements of
+    /// memory, 0 for others.
+    pub fn counts(&self) -> Vec<Count> {
         let mut counts: Vec<Count> = self
             .inputs
             .iter()

@@ -4,7 +4,7 @@ use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
-use amdgpu_emulator::{Gfx, LaunchOptions, Machine, MachineOptions, MemoryError, Report};
+use amdgpu_emulator::{FaultReport, Gfx, LaunchOptions, Machine, MachineOptions, MemoryError, Report};
 
 use super::facts::{Facts, facts};
 use super::handles::Handles;
@@ -37,7 +37,7 @@ pub(crate) struct Device {
     wave_instructions: AtomicU64,
     lane_instructions: AtomicU64,
     records: Mutex<Vec<LaunchRecord>>,
-    last_fault: Mutex<Option<String>>,
+    last_fault: Mutex<Option<(String, FaultReport)>>,
 }
 
 impl Device {
@@ -131,11 +131,12 @@ impl Device {
         std::mem::take(&mut *self.records.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    pub(crate) fn set_last_fault(&self, report: String) {
-        *self.last_fault.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
+    /// Keeps a fault, with the text that goes to the user.
+    pub(crate) fn set_last_fault(&self, text: String, report: FaultReport) {
+        *self.last_fault.lock().unwrap_or_else(PoisonError::into_inner) = Some((text, report));
     }
 
-    pub(crate) fn last_fault(&self) -> Option<String> {
+    pub(crate) fn last_fault(&self) -> Option<(String, FaultReport)> {
         self.last_fault.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 

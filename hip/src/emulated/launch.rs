@@ -199,8 +199,8 @@ impl Runtime {
                     let note = if host_call { HOST_CALL_NOTE } else { "" };
                     let report = format!("{fault}{note}");
                     print_fault(&report);
-                    device.set_last_fault(report.clone());
                     let code = if host_call { hipErrorNotSupported } else { fault_code(&fault) };
+                    device.set_last_fault(report.clone(), fault);
                     Err(StreamFault { code, report })
                 }
             }

@@ -1,0 +1,198 @@
+//! A profile as a page that needs nothing else.
+
+use super::chart::{self, escape};
+use super::sources::Sources;
+use super::summary::{LineRow, Summary, grouped, percent, short, time};
+use super::terminal::{File, by_file, ranges};
+use amdgpu_emulator::profile::InstructionProfile;
+use std::fmt::Write;
+
+/// The page.
+pub fn page(s: &Summary, sources: &Sources) -> String {
+    let name = escape(&s.kernel);
+    let sizes = |sizes: [u32; 3]| sizes.map(|n| n.to_string()).join(" × ");
+    format!(
+        "<!DOCTYPE html>\n<html lang='en'><head><meta charset='utf-8'>\
+         <meta name='viewport' content='width=device-width, initial-scale=1'>\
+         <title>{name} on {gfx}</title><style>{css}</style></head><body><main>\n\
+         <h1>{name}</h1><p>on {gfx}: {groups} workgroups ({grid}) of {workgroup} lanes, in {waves} waves of {wave}.</p>\n\
+         {tiles}\n\
+         <h2>Instruction mix</h2><p>What the waves executed, by the unit that executes it. Every number is an exact count.</p>\n\
+         <div class='card'>{mix}{units}</div>\n\
+         <h2>Roofline</h2><p>What the published peaks of a {card} allow. An operation is one lane's result of a vector \
+         instruction; a fused multiply-add is two. The filled point counts each of the kernel's buffers once, the hollow \
+         one every cache line that an instruction touches: caches put a real GPU between them.</p>\n\
+         <div class='card'>{roofline}</div>\n\
+         <h2>Source</h2><p>Instructions that each line stands for, and their share of all, alone and with what is inlined \
+         under it. Lines of the standard library count for the line that called them.</p>\n{source}\n\
+         <h2>Calls</h2><p>Inlined functions under those that call them, the wider the more instructions.</p>\n\
+         <div class='card'>{flame}</div>\n\
+         <h2>Instructions</h2><p>The {shown} that executed most.</p>\n<div class='card'>{instructions}</div>\n\
+         <footer>candle-amdgpu {version}, on the emulator: exact counts, no times.</footer>\n</main></body></html>\n",
+        gfx = s.gfx,
+        css = include_str!("page.css"),
+        groups = grouped(s.workgroups),
+        grid = sizes(s.grid),
+        workgroup = sizes(s.workgroup),
+        waves = grouped(s.waves),
+        wave = s.wave_size,
+        tiles = tiles(s),
+        mix = chart::mix(&s.units, s.total.executed),
+        units = units(s),
+        card = escape(&s.roofline.peaks.of),
+        roofline = chart::roofline(&s.roofline),
+        source = source(s, sources),
+        flame = chart::flame(s),
+        shown = SHOWN.min(s.instructions.len()),
+        instructions = instructions(s),
+        version = env!("CARGO_PKG_VERSION"),
+    )
+}
+
+fn tiles(s: &Summary) -> String {
+    let per_element = match s.elements {
+        0 => "there is no buffer".to_owned(),
+        n => format!("{:.1} lane instructions for each element", s.total.active_lanes as f64 / n as f64),
+    };
+    let tiles = [
+        (grouped(s.total.executed), format!("wave instructions; {per_element}")),
+        (percent(s.total.active_lanes, s.total.lanes), "of lanes active".to_owned()),
+        (grouped(s.memory.buffers), "bytes in buffers".to_owned()),
+        (
+            percent(s.memory.needed, s.memory.moved),
+            format!("of {} bytes in cache lines touched were needed", grouped(s.memory.moved)),
+        ),
+        (
+            s.waves_per_simd.to_string(),
+            format!(
+                "waves on a SIMD: {}; {} VGPRs, {} SGPRs, {} bytes of LDS",
+                s.occupancy_limit, s.vgprs, s.sgprs, s.lds_bytes
+            ),
+        ),
+        (
+            grouped(s.total.bank_conflicts),
+            format!("LDS cycles lost to bank conflicts, of {}", grouped(s.total.lds_cycles)),
+        ),
+        (
+            time(s.roofline.seconds),
+            format!("is the least that the peaks allow: bound by {}", s.roofline.bound_by),
+        ),
+    ];
+    let tile = |(value, what): (String, String)| {
+        format!("<div class='tile'><b>{}</b><span>{}</span></div>", escape(&value), escape(&what))
+    };
+    format!("<div class='tiles'>{}</div>", tiles.map(tile).concat())
+}
+
+fn units(s: &Summary) -> String {
+    let mut table = String::from(
+        "<table style='margin-top:14px'><tr><th>unit<th>executed<th>share<th>lanes active<th>bytes needed\
+         <th>bytes moved<th>atomics</tr>",
+    );
+    for row in &s.units {
+        let (name, c) = (format!("{:?}", row.unit), &row.counts);
+        let _ = write!(
+            table,
+            "<tr><td><span class='dot' style='background:var(--{})'></span>{name}<td class='n'>{}<td class='n'>{}\
+             <td class='n'>{}<td class='n'>{}<td class='n'>{}<td class='n'>{}</tr>",
+            name.to_lowercase(),
+            grouped(c.executed),
+            percent(c.executed, s.total.executed),
+            percent(c.active_lanes, c.lanes),
+            or_dot(c.bytes_needed),
+            or_dot(c.bytes_moved),
+            or_dot(c.atomics),
+        );
+    }
+    table + "</table>"
+}
+
+/// Each file, the kernel's own and the hottest open.
+fn source(s: &Summary, sources: &Sources) -> String {
+    let mut html = String::new();
+    for (i, File { name, own, lines }) in by_file(s).into_iter().enumerate() {
+        let _ = write!(
+            html,
+            "<details{}><summary>{} <small>{}</small></summary><div class='source'>\
+             <div class='head'><i>executed</i><u>share</u><u>with calls</u><u>line</u></div>",
+            if i < 2 { " open" } else { "" },
+            escape(short(name)),
+            percent(own, s.total.executed)
+        );
+        let text = sources.file(name);
+        // Without its text, a file is a list of its lines.
+        let last = text.as_ref().map_or(u32::MAX as usize - 1, |text| text.len());
+        let around = if text.is_some() { 4 } else { 0 };
+        for (i, range) in ranges(lines.keys().copied(), around, last).into_iter().enumerate() {
+            if i > 0 {
+                html += "<div class='gap'>⋮</div>";
+            }
+            for line in range {
+                let code = text.as_ref().map_or("", |text| &text[line as usize - 1]);
+                match lines.get(&line) {
+                    Some(row) => html += &hot(row, code, s.total.executed),
+                    None => {
+                        let _ = write!(html, "<div><i></i><u></u><u></u><u>{line}</u>{}</div>", escape(code));
+                    }
+                }
+            }
+        }
+        html += "</div></details>";
+    }
+    html
+}
+
+/// A line that executed something: the hotter, with what is inlined under it, the stronger its colour.
+fn hot(row: &LineRow, code: &str, total: u64) -> String {
+    let c = &row.counts;
+    let heat = 0.05 + 0.5 * (row.with_calls as f64 / total.max(1) as f64).sqrt();
+    let (own, share) = match c.executed {
+        0 => (String::new(), String::new()),
+        n => (grouped(n), percent(n, total)),
+    };
+    format!(
+        "<div style='background:rgb(var(--heat) / {heat:.2})' title='{} of lanes active, {} bytes moved, {} bank \
+         conflicts'><i>{own}</i><u>{share}</u><u>{}</u><u>{}</u>{}</div>",
+        percent(c.active_lanes, c.lanes),
+        grouped(c.bytes_moved),
+        grouped(c.bank_conflicts),
+        percent(row.with_calls, total),
+        row.line,
+        escape(code)
+    )
+}
+
+const SHOWN: usize = 40;
+
+fn instructions(s: &Summary) -> String {
+    let mut most: Vec<&InstructionProfile> = s.instructions.iter().collect();
+    most.sort_by_key(|instruction| std::cmp::Reverse(instruction.counts.executed));
+    let mut table = String::from(
+        "<table><tr><th>instruction<th style='text-align:left'>source<th>executed<th>lanes active<th>bytes needed\
+         <th>bytes moved<th>conflicts</tr>",
+    );
+    for instruction in most.into_iter().take(SHOWN) {
+        let c = &instruction.counts;
+        let at = instruction.source.first().map_or(String::new(), |line| {
+            format!("{}:{}", line.file.rsplit('/').next().unwrap_or(&line.file), line.line)
+        });
+        let _ = write!(
+            table,
+            "<tr><td><span class='dot' style='background:var(--{})'></span><code>{}</code><td>{}<td class='n'>{}\
+             <td class='n'>{}<td class='n'>{}<td class='n'>{}<td class='n'>{}</tr>",
+            format!("{:?}", instruction.unit).to_lowercase(),
+            escape(&instruction.text),
+            escape(&at),
+            grouped(c.executed),
+            percent(c.active_lanes, c.lanes),
+            or_dot(c.bytes_needed),
+            or_dot(c.bytes_moved),
+            or_dot(c.bank_conflicts),
+        );
+    }
+    table + "</table>"
+}
+
+fn or_dot(n: u64) -> String {
+    if n == 0 { "·".to_owned() } else { grouped(n) }
+}

@@ -1,0 +1,131 @@
+//! `candle-amdgpu profile`
+
+mod chart;
+mod html;
+mod operations;
+mod peaks;
+mod sources;
+mod summary;
+mod terminal;
+
+use crate::output::print_json;
+use crate::subject::{ARGUMENTS, Ended, Ready, Subject};
+use amdhip64::LaunchRecord;
+use anyhow::{Context, Result};
+use clap::Args;
+use peaks::Peaks;
+use sources::Sources;
+use std::path::{Path, PathBuf};
+use summary::Summary;
+
+/// Run one kernel on the emulator and show where its instructions and bytes went
+///
+/// Every count is exact and the same on each run: there are no samples and no times. The roofline says what the
+/// card's published peaks allow; what a GPU makes of it depends on its caches and clocks.
+#[derive(Args)]
+#[command(after_long_help = format!("\
+{ARGUMENTS}
+
+Examples:
+  candle-amdgpu profile softmax_f32 src=random:49152 dst=zeros:49152 n_cols=768
+  candle-amdgpu profile gemm_f16_64x64 --elements 4096 --html profile.html --folded profile.folded
+  candle-amdgpu profile uexp_f32 --elements 4096 --gfx gfx90a --source
+  candle-amdgpu profile affine_f16 --elements 4096 --json
+
+Exit codes: 0 success; 1 the kernel did something wrong; 2 wrong arguments, or the device cannot be used."))]
+pub struct Profile {
+    #[command(flatten)]
+    subject: Subject,
+    /// Print JSON: all counts, by unit, source line and instruction
+    #[arg(long)]
+    json: bool,
+    /// Print the source, with what each line executed in front of it
+    #[arg(long, conflicts_with = "json")]
+    source: bool,
+    /// Write a page that needs nothing else: instruction mix, roofline, source with heat, flame graph
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Write folded stacks, which flame graph tools read
+    #[arg(long, value_name = "FILE")]
+    folded: Option<PathBuf>,
+    /// Source lines in the table
+    #[arg(long, value_name = "N", default_value_t = 12)]
+    lines: usize,
+    /// Where source files are, if neither here nor where they were compiled
+    #[arg(long, value_name = "FOLDER")]
+    sources: Vec<PathBuf>,
+    /// The roofline's peak in 10^12 operations per second [default: what AMD states for a card of the target]
+    #[arg(long, value_name = "TERA")]
+    peak_operations: Option<f64>,
+    /// The roofline's memory bandwidth in 10^9 bytes per second [default: as above]
+    #[arg(long, value_name = "GIGA")]
+    peak_bandwidth: Option<f64>,
+}
+
+/// A profile, and the sources of its kernel.
+pub struct Report {
+    summary: Summary,
+    sources: Sources,
+}
+
+impl Profile {
+    pub fn run(self) -> Result<bool> {
+        let mut ready = self.subject.ready(true, false)?;
+        let record = match ready.observe(|_| ())? {
+            Ended::Well(record) => record,
+            Ended::Badly(error) => {
+                eprintln!("{error}");
+                return Ok(false);
+            }
+        };
+        ready.results(false)?;
+        let mut peaks = Peaks::of(record.gfx);
+        if let Some(tera) = self.peak_operations {
+            peaks.set_operations(tera * 1e12);
+        }
+        if let Some(giga) = self.peak_bandwidth {
+            peaks.set_bandwidth(giga * 1e9);
+        }
+        let report = Report {
+            summary: Summary::new(&ready, &record, peaks)?,
+            sources: Sources::new(self.sources.clone()),
+        };
+        if let Some(path) = &self.folded {
+            write(path, &report.summary.folded)?;
+        }
+        if let Some(path) = &self.html {
+            write(path, &html::page(&report.summary, &report.sources))?;
+        }
+        if self.json {
+            print_json(&report.summary)?;
+        } else {
+            report.print(self.lines)?;
+            if self.source {
+                terminal::annotated(&report.summary, &report.sources)?;
+            }
+        }
+        Ok(true)
+    }
+}
+
+impl Report {
+    /// The numbers.
+    pub fn summary(&self) -> &Summary {
+        &self.summary
+    }
+
+    /// Prints totals, units and the `lines` source lines that executed most.
+    pub fn print(&self, lines: usize) -> Result<()> {
+        terminal::print_summary(&self.summary, &self.sources, lines)
+    }
+}
+
+/// The report of a launch.
+pub fn report(ready: &Ready, record: &LaunchRecord) -> Result<Report> {
+    let summary = Summary::new(ready, record, Peaks::of(record.gfx))?;
+    Ok(Report { summary, sources: Sources::new(Vec::new()) })
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+}

@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use std::{env, fs};
 
 use anyhow::{Context, Result};
+use tempfile::TempDir;
 
 use crate::shell;
 
@@ -36,8 +37,14 @@ pub fn candle(_full: bool) -> Result<()> {
     build_and_run(&manifest, &folder)
 }
 
-/// Makes a project in a temporary folder with the program in the README and the locked versions of `folder`.
+/// Builds and runs such a project.
 fn build_and_run(manifest: &str, folder: &Path) -> Result<()> {
+    let project = project(manifest, folder)?;
+    shell::run(cargo(project.path(), "run").arg("--quiet"))
+}
+
+/// Makes a project in a temporary folder with the program in the README and the locked versions of `folder`.
+pub fn project(manifest: &str, folder: &Path) -> Result<TempDir> {
     let project = tempfile::tempdir()?;
     let manifest =
         format!("[package]\nname = \"dependent\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n{manifest}");
@@ -46,7 +53,7 @@ fn build_and_run(manifest: &str, folder: &Path) -> Result<()> {
     fs::write(project.path().join("src/main.rs"), example(&folder.join("README.md"))?)?;
     // The same versions as here, which are downloaded already, and under this profile also compiled.
     fs::copy(folder.join("Cargo.lock"), project.path().join("Cargo.lock"))?;
-    shell::run(cargo(project.path(), "run").arg("--quiet"))
+    Ok(project)
 }
 
 /// Cargo in a project's folder, which is outside the reach of this workspace's `.cargo/config.toml`, with nothing of

@@ -10,6 +10,7 @@ mod library;
 mod model;
 mod new;
 mod newcomer;
+mod package;
 mod ptx;
 mod setup;
 mod shell;
@@ -69,6 +70,14 @@ enum Task {
         /// The folder to write to.
         dir: PathBuf,
     },
+    /// Make packages of the crates, with the kernels' code objects inside: who depends on them needs no device toolchain.
+    Package {
+        /// The folder to write to: NAME-VERSION.crate, and NAME-VERSION/ with what is in it.
+        dir: PathBuf,
+        /// The targets to compile for, as a list like gfx1100,gfx90a. Default: all that are known.
+        #[arg(long, value_name = "LIST", value_delimiter = ',')]
+        gfx: Vec<String>,
+    },
     /// Write the tables of what each kernel costs, tests/data/table/FAMILY.tsv, and print what is different.
     Table {
         /// Write nothing, and fail if they are different.
@@ -100,6 +109,7 @@ fn main() -> ExitCode {
         Task::Ptx { dir } => ptx::run(&dir),
         Task::DeviceCargo { dir } => device_cargo::run(&dir),
         Task::Libamdhip64 { dir } => library::run(&dir),
+        Task::Package { dir, gfx } => package::run(&dir, &gfx),
         Task::Table { check } => test::table(check),
         Task::CandleTests { arch } => candle::tests(&arch),
         Task::Test { full, only } => test::run(full, &only),

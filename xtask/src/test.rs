@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail, ensure};
 
 use crate::setup::{self, For};
-use crate::{candle, dependent, device_cargo, documents, library, newcomer, shell};
+use crate::{candle, dependent, device_cargo, documents, library, newcomer, package, shell};
 
 type Check = (&'static str, fn(full: bool) -> Result<()>);
 
@@ -21,11 +21,12 @@ const CHECKS: [Check; 9] = [
     ("docs.rs build", docs_rs),
 ];
 
-/// With `--full`: Candle's own crates are large, and the macros compile a core of their own.
-const FULL_CHECKS: [Check; 3] = [
+/// With `--full`: Candle's own crates are large, the macros compile a core of their own, and packages are other crates.
+const FULL_CHECKS: [Check; 4] = [
     ("Candle", candle::check),
     ("project with Candle", dependent::candle),
     ("kernel macros", device_cargo::test),
+    ("packages", package::test),
 ];
 
 /// Runs every check whose name contains `only`, up to the first that fails, then prints a summary.

@@ -88,6 +88,14 @@ pub enum Error {
         /// The difference.
         what: String,
     },
+    /// Code objects that came with the package and cannot be used.
+    #[error("the code objects in {} cannot be used: {why}", .folder.display())]
+    Prebuilt {
+        /// Where they are.
+        folder: PathBuf,
+        /// Why not, and what to do.
+        why: String,
+    },
     /// The file system.
     #[error("{what} {}: {error}", .path.display())]
     Io {

@@ -31,6 +31,7 @@ mod check;
 mod compile;
 mod error;
 mod ir;
+pub mod prebuilt;
 mod shim;
 pub mod signature;
 mod source;
@@ -51,10 +52,17 @@ pub const ARCHS: &str = "CANDLE_AMDGPU_ARCHS";
 /// The targets where the variable is not set.
 pub const DEFAULT_ARCHS: [Gfx; 3] = [Gfx::Gfx1030, Gfx::Gfx1100, Gfx::Gfx90a];
 
+/// Every target that code can be compiled for.
+pub fn all_archs() -> &'static [Gfx] {
+    &Gfx::ALL
+}
+
 /// For a build script: compiles the crate in the folder `kernels` (relative to the package), writes `kernels.rs` to
 /// `OUT_DIR`, and tells cargo what to watch. Ends the process with a message if something is wrong.
 ///
-/// On docs.rs, which has no device toolchain, the modules are empty.
+/// In a package that `cargo xtask package` made, the code objects in the folder `prebuilt` take the place of the crate;
+/// the constants `PREBUILT` and `COMPILER` of what is generated say so. On docs.rs, which has no device toolchain, the
+/// modules are empty without them.
 pub fn build(kernels: impl AsRef<Path>) {
     if let Err(error) = try_build(kernels.as_ref()) {
         eprintln!("\n{error}\n");
@@ -70,11 +78,21 @@ fn try_build(kernels: &Path) -> Result<()> {
     let (out, package) = (variable("OUT_DIR")?, variable("CARGO_MANIFEST_DIR")?);
     let kernels = package.join(kernels);
     let generated = out.join("kernels.rs");
+    let write = |families: &[Family], origin: &Origin| {
+        fs::write(&generated, wrappers::generate(families, origin))
+            .map_err(error::io("cannot write", &generated))
+    };
+    let prebuilt = package.join(prebuilt::FOLDER);
+    if !kernels.join("Cargo.toml").exists() && prebuilt.exists() {
+        println!("cargo::rerun-if-changed={}", prebuilt.display());
+        let (families, origin) = prebuilt::read(&prebuilt, &out, chosen_archs()?.as_deref())?;
+        println!("amdgpu-build: uses the package's code objects, compiled by {}", origin.compiler);
+        return write(&families, &origin);
+    }
     if env::var_os("DOCS_RS").is_some() {
         println!("cargo::warning=docs.rs has no device toolchain: the kernels' modules are empty");
         println!("cargo::rerun-if-changed=build.rs");
-        let text = wrappers::generate(&[], &Origin::default());
-        return fs::write(&generated, text).map_err(error::io("cannot write", &generated));
+        return write(&[], &Origin::default());
     }
     let toolchain = toolchain::find()?;
     let source = Source::read(&kernels, &toolchain)?;
@@ -93,16 +111,18 @@ fn try_build(kernels: &Path) -> Result<()> {
 /// # Errors
 /// If it names one that is not known.
 pub fn archs() -> Result<Vec<Gfx>> {
-    let Ok(value) = env::var(ARCHS) else { return Ok(DEFAULT_ARCHS.to_vec()) };
+    Ok(chosen_archs()?.unwrap_or_else(|| DEFAULT_ARCHS.to_vec()))
+}
+
+/// The same, and nothing where the variable is not set or empty.
+fn chosen_archs() -> Result<Option<Vec<Gfx>>> {
+    let Ok(value) = env::var(ARCHS) else { return Ok(None) };
     let names = value.split([',', ' ']).filter(|n| !n.is_empty());
     let archs: std::result::Result<Vec<Gfx>, _> = names.map(Gfx::from_name).collect();
     let mut archs = archs.map_err(|unknown| Error::Arch { variable: ARCHS, unknown })?;
-    if archs.is_empty() {
-        archs = DEFAULT_ARCHS.to_vec();
-    }
     archs.sort_by_key(|gfx| gfx.name());
     archs.dedup();
-    Ok(archs)
+    Ok(Some(archs).filter(|archs| !archs.is_empty()))
 }
 
 /// Compiles the crate in the folder `kernels` for some targets: each module with its kernels and code objects.

@@ -1,0 +1,168 @@
+//! `cargo xtask package DIR`: the crates as they can be published, with the kernels' code objects inside, so that who
+//! depends on them needs no device toolchain.
+//!
+//! The code objects are without lines of source, by which they are a third of their size: a fault in one names the kernel and
+//! the instruction. They lie beside the sources that they were compiled of, under a checksum of these.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, absolute};
+use std::process::Command;
+
+use amdgpu_build::prebuilt::{self, Entry, Manifest};
+use amdgpu_build::toolchain::{self, Toolchain};
+use anyhow::{Context, Result, ensure};
+use lzma_rust2::{LzmaOptions, LzmaWriter};
+
+use crate::setup::{self, For};
+use crate::{dependent, shell};
+
+/// The crates, each after those that it depends on.
+const CRATES: [&str; 7] = [
+    "amdgpu-macros",
+    "amdgpu-device",
+    "amdgpu-emulator",
+    "amdgpu-build",
+    "amdhip",
+    "candle-amdgpu",
+    "candle-amdgpu-cli",
+];
+
+/// The folders that are copied for cargo to package, apart from hidden ones.
+const NOT_COPIED: [&str; 4] = ["benches", "candle", "guide", "target"];
+
+/// The folders whose files are the kernels' sources.
+const SOURCES: [&str; 3] = ["kernels", "kernels/device", "kernels/macros"];
+
+/// Makes the packages for the targets of `gfx`, or all.
+pub fn run(folder: &Path, gfx: &[String]) -> Result<()> {
+    setup::run(For::Build)?;
+    let all = || amdgpu_build::all_archs().to_vec();
+    let named = || gfx.iter().map(|name| name.parse()).collect::<Result<Vec<_>, _>>();
+    let mut archs = if gfx.is_empty() { all() } else { named()? };
+    archs.sort_by_key(|gfx| gfx.name());
+    archs.dedup();
+    let toolchain = toolchain::find()?;
+    println!("Compiling the kernels for {} targets (the first time takes minutes each)", archs.len());
+    let cache = shell::target_dir().join("amdgpu");
+    let families = amdgpu_build::compile(&shell::workspace().join("kernels"), &cache, &archs)
+        .map_err(|error| anyhow::anyhow!("{error}"))?;
+
+    let stage = tempfile::tempdir()?;
+    let root = stage.path().join("root");
+    copy(shell::workspace(), &root)?;
+    let prebuilt = root.join(prebuilt::FOLDER);
+    let sources = prebuilt.join(prebuilt::SOURCES);
+    for folder in SOURCES {
+        copy(&shell::workspace().join(folder).join("src"), &sources.join(folder).join("src"))?;
+    }
+    let mut manifest = Manifest {
+        compiler: toolchain.versions(),
+        sources: prebuilt::checksum_of_folder(&sources)?,
+        objects: Vec::new(),
+    };
+    for family in &families {
+        for (gfx, path) in &family.objects {
+            manifest.objects.push(object(&family.name, gfx, path, &prebuilt, &toolchain)?);
+        }
+    }
+    let text = serde_json::to_string_pretty(&manifest)? + "\n";
+    fs::write(prebuilt.join(prebuilt::MANIFEST), text)?;
+
+    let packed = stage.path().join("target");
+    let mut cargo = shell::cargo();
+    cargo.args(["package", "--quiet", "--no-verify", "--allow-dirty", "--target-dir"]).arg(&packed);
+    cargo.args(CRATES.iter().flat_map(|name| ["--package", name]));
+    shell::run(cargo.current_dir(&root))?;
+    fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    for name in CRATES {
+        let package = format!("{name}-{}", env!("CARGO_PKG_VERSION"));
+        let from = packed.join("package").join(&package).with_added_extension("crate");
+        let to = folder.join(&package).with_added_extension("crate");
+        fs::copy(&from, &to).with_context(|| format!("cannot write {}", to.display()))?;
+        shell::run(Command::new("tar").arg("-xzf").arg(&to).arg("-C").arg(folder))?;
+        println!("{}: {} kB", to.display(), to.metadata()?.len() / 1000);
+    }
+    Ok(())
+}
+
+/// Packs a code object without its debug sections.
+fn object(family: &str, gfx: &str, path: &Path, folder: &Path, toolchain: &Toolchain) -> Result<Entry> {
+    let file = format!("{family}.{gfx}.lzma");
+    let stripped = folder.join("stripped.elf");
+    let mut strip = Command::new(toolchain.tools.link.with_file_name("llvm-objcopy"));
+    shell::run(strip.arg("--strip-debug").arg(path).arg(&stripped))?;
+    let bytes = fs::read(&stripped)?;
+    fs::remove_file(&stripped)?;
+    let mut options = LzmaOptions::with_preset(6);
+    // More is no use for a file of this size, and the reader allows no more than 64 MiB.
+    options.dict_size = 1 << 23;
+    let mut writer = LzmaWriter::new_use_header(Vec::new(), &options, Some(bytes.len() as u64))?;
+    writer.write_all(&bytes)?;
+    fs::write(folder.join(&file), writer.finish()?)?;
+    let checksum = prebuilt::checksum(&bytes);
+    Ok(Entry { family: family.to_owned(), gfx: gfx.to_owned(), file, checksum })
+}
+
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from).with_context(|| format!("cannot read {}", from.display()))? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if name.to_string_lossy().starts_with('.') || NOT_COPIED.iter().any(|left| name == *left) {
+            continue;
+        }
+        let (from, to) = (entry.path(), to.join(name));
+        if from.is_dir() {
+            copy(&from, &to)?;
+        } else {
+            fs::copy(&from, &to).with_context(|| format!("cannot copy {}", from.display()))?;
+        }
+    }
+    Ok(())
+}
+
+/// Packages for the default targets, and a project that depends on them where there is no device toolchain; code objects
+/// that do not match must be refused.
+pub fn test(_: bool) -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let packages = absolute(folder.path().join("packages"))?;
+    let default: Vec<String> = amdgpu_build::DEFAULT_ARCHS.iter().map(|gfx| gfx.name().to_owned()).collect();
+    run(&packages, &default)?;
+    let unpacked = |name: &str| packages.join(format!("{name}-{}", env!("CARGO_PKG_VERSION")));
+    let patches: String =
+        CRATES.iter().map(|name| format!("{name} = {{ path = {:?} }}\n", unpacked(name))).collect();
+    let manifest = format!(
+        "[dependencies]\ncandle-amdgpu = \"{}\"\n\n[patch.crates-io]\n{patches}\n[workspace]\n\n\
+         [profile.dev]\ndebug = \"line-tables-only\"\n",
+        env!("CARGO_PKG_VERSION")
+    );
+    let project = dependent::project(&manifest, shell::workspace())?;
+    let cargo = |task: &str| {
+        let mut cargo = dependent::cargo(project.path(), task);
+        cargo.arg("--quiet").env(toolchain::VARIABLE, "/nowhere");
+        cargo
+    };
+    shell::run(&mut cargo("run"))?;
+
+    // As docs.rs builds it, and not as an earlier check did.
+    let page = shell::target_dir().join("doc/candle_amdgpu/kernels/affine/fn.affine_f32.html");
+    let _ = fs::remove_file(&page);
+    shell::run(cargo("doc").args(["--package", "candle-amdgpu", "--no-deps"]).env("DOCS_RS", "1"))?;
+    ensure!(page.exists(), "the documentation of the package has no {}", page.display());
+
+    let refuses = |file: &str, edit: &dyn Fn(String) -> String, error: &str| -> Result<()> {
+        let file = unpacked("candle-amdgpu").join("prebuilt").join(file);
+        let text = fs::read_to_string(&file)?;
+        fs::write(&file, edit(text.clone()))?;
+        let output = cargo("build").output()?;
+        fs::write(&file, text)?;
+        let errors = String::from_utf8_lossy(&output.stderr);
+        let refused = !output.status.success() && errors.contains(error);
+        ensure!(refused, "{} was changed, and not refused with `{error}`:\n{errors}", file.display());
+        Ok(())
+    };
+    refuses("sources/kernels/src/affine.rs", &|text| text + "\n", "compiled of other sources")?;
+    let other = |text: String| text.replacen("\"checksum\": \"", "\"checksum\": \"0", 1);
+    refuses(prebuilt::MANIFEST, &other, "its checksum is")
+}

@@ -7,6 +7,7 @@ mod dependent;
 mod device_cargo;
 mod documents;
 mod library;
+mod licences;
 mod model;
 mod new;
 mod newcomer;

@@ -5,13 +5,14 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail, ensure};
 
 use crate::setup::{self, For};
-use crate::{candle, dependent, device_cargo, documents, library, newcomer, package, shell};
+use crate::{candle, dependent, device_cargo, documents, library, licences, newcomer, package, shell};
 
 type Check = (&'static str, fn(full: bool) -> Result<()>);
 
-const CHECKS: [Check; 9] = [
+const CHECKS: [Check; 10] = [
     ("format", format),
     ("documents", documents::run),
+    ("licences", licences::run),
     ("lints", lints),
     ("tests", tests),
     ("HIP programs", library::test),

@@ -93,6 +93,9 @@ pub unsafe fn layernorm<T: Scalar<Acc: Float + Value + Lane>>(
     }
 }
 
+/// Blocks whose terms are added up one after the other.
+const SERIES: usize = 32;
+
 /// `1/√(sum/columns + eps)`
 #[inline(always)]
 fn scale<T: Scalar<Acc: Float + Value>>(sum: T::Acc, columns: usize, eps: f32) -> T::Acc {
@@ -142,13 +145,18 @@ unsafe fn total<T: Scalar<Acc: Lane>, const N: usize, const K: usize, const SQUA
 ) -> T::Acc {
     let mut sum = T::Acc::ZERO;
     if const { K == 0 } {
-        let mut k = 0;
+        // Sums of a few blocks are added up, so that a term passes some dozen roundings, however long the row is.
+        let (mut all, mut k) = (T::Acc::ZERO, 0);
         while row.has(k) {
             // SAFETY: the caller's
             let block = unsafe { row.load_acc(src, k, normal.fill) };
             sum = add::<T, N, SQUARES>(sum, row, k, block, normal);
             k += 1;
+            if k % SERIES == 0 {
+                (all, sum) = (all.add(sum), T::Acc::ZERO);
+            }
         }
+        sum = all.add(sum);
     }
     unroll!(K, B => if row.has(B) {
         sum = add::<T, N, SQUARES>(sum, row, B, held[B], normal);

@@ -116,10 +116,12 @@ unsafe fn streamed<T: Compute<Acc: Float + Value + Lane> + Extremum, const N: us
             top = T::larger(top, x[J]);
         });
         let base = finite(top);
-        sum = sum.mul(T::exp(before.sub(base)));
+        // Added up apart, since a sum of fewer terms has fewer roundings.
+        let mut part = T::Acc::ZERO;
         unroll!(N, J => {
-            sum = sum.add(T::exp(x[J].sub(base)));
+            part = part.add(T::exp(x[J].sub(base)));
         });
+        sum = sum.mul(T::exp(before.sub(base))).add(part);
         k += 1;
     }
     let all = team.reduce(top, lowest, T::larger);

@@ -45,7 +45,7 @@ pub fn run(full: bool) -> Result<()> {
 
     fs::write(&kernel, right)?;
     shell::run(&mut cargo(&project, "run", full))?;
-    guide_shows("profiling.md", &profile()?)
+    guide_shows("profiling.md", &profile(&project)?)
 }
 
 /// With the emulator as the project of `dependent` has it, so that it is compiled once for both.
@@ -62,22 +62,33 @@ fn cargo(project: &Path, task: &str, full: bool) -> Command {
     cargo
 }
 
-/// What `amdgpu-emu` prints of the template's kernel, as the guide calls it.
-fn profile() -> Result<String> {
-    shell::run(shell::cargo().args(["build", "--quiet", "--bin", "amdgpu-emu"]).args(test::WORKSPACE))?;
+/// What `candle-amdgpu profile` prints of the template's kernel, as the guide calls it; and the roofline on its page must be
+/// the guide's.
+fn profile(project: &Path) -> Result<String> {
+    shell::run(shell::cargo().args(["build", "--quiet", "--bin", "candle-amdgpu"]).args(test::WORKSPACE))?;
     let target = shell::target_dir();
-    let mut emulator = Command::new(target.join("debug/amdgpu-emu"));
-    emulator.arg("run").arg(target.join("amdgpu/gfx1100/smooth.elf")).arg("smooth_f32");
-    emulator.args("--grid 16 --block 256 u64:4096 zero:16384 zero:16384 --profile".split(' '));
-    shell::output(&mut emulator).with_context(|| format!("`{}` failed", shell::text(&emulator)))
+    let mut program = Command::new(target.join("debug/candle-amdgpu"));
+    program.args(["profile", "smooth_f32", "--object"]).arg(target.join("amdgpu/gfx1100/smooth.elf"));
+    program.args("--gfx gfx1100 --grid 16 --block 256 --html profile.html".split(' '));
+    program.args(["count=u64:4096", "inp=f32:random:4096", "out=f32:zeros:4096"]);
+    program.current_dir(project).env("CANDLE_AMDGPU_DEVICE", "emulator:gfx1100");
+    let printed =
+        shell::output(&mut program).with_context(|| format!("`{}` failed", shell::text(&program)))?;
+    let page = fs::read_to_string(project.join("profile.html"))?;
+    let drawn = fs::read_to_string(shell::workspace().join("guide/src/roofline.svg"))?;
+    let paths = drawn.find("<path").and_then(|start| drawn.get(start..)).unwrap_or_default();
+    ensure!(
+        !same_compiler()? || !paths.is_empty() && page.contains(paths.trim_end()),
+        "guide/src/roofline.svg is not the roofline that `candle-amdgpu profile --html` draws"
+    );
+    Ok(printed)
 }
 
 /// Whether the first text block on a page of the guide is part of what was printed. Another compiler makes other code of the
 /// same kernel.
 fn guide_shows(page: &str, printed: &str) -> Result<()> {
-    let rustc = toolchain::find()?.rustc_version;
-    if !rustc.starts_with(&format!("rustc 1.{}.", toolchain::OLDEST_RUSTC)) {
-        println!("{page} of the guide is not compared: it is of another compiler than {rustc}.");
+    if !same_compiler()? {
+        println!("{page} of the guide is not compared: it is of another compiler.");
         return Ok(());
     }
     let path = shell::workspace().join("guide/src").join(page);
@@ -87,4 +98,9 @@ fn guide_shows(page: &str, printed: &str) -> Result<()> {
     let printed = printed.replace(&*shell::workspace().to_string_lossy(), "/candle-amdgpu");
     ensure!(printed.contains(shown), "{} shows\n{shown}\nand what came is\n{printed}", path.display());
     Ok(())
+}
+
+/// Whether the compiler is that of the guide's reports.
+fn same_compiler() -> Result<bool> {
+    Ok(toolchain::find()?.rustc_version.starts_with(&format!("rustc 1.{}.", toolchain::OLDEST_RUSTC)))
 }

@@ -87,9 +87,11 @@ impl Loaded {
             let reason = format!("it is for {target}, the device is a {}", device.arch());
             return Err(Error::BadCodeObject { module: name.to_owned(), reason });
         }
+        amdhip64::check_image(bytes)
+            .map_err(|e| Error::BadCodeObject { module: name.to_owned(), reason: e.to_string() })?;
         device.make_current()?;
         let mut handle = ptr::null_mut();
-        // SAFETY: `bytes` is a whole ELF file or bundle: it was parsed just now.
+        // SAFETY: `bytes` is a whole ELF file or bundle: it was checked just now.
         unsafe { hip!(hipModuleLoadData(&mut handle, bytes.as_ptr().cast()))? };
         // From here on the module is unloaded if something fails.
         let mut loaded = Loaded {

@@ -25,10 +25,32 @@ pub(crate) unsafe fn bytes_at<'a>(image: *const c_void) -> Result<&'a [u8], Erro
     }
     let start = image.cast::<u8>();
     // SAFETY: the caller's contract, for `length` bytes that the headers vouch for.
-    let prefix = |length: usize| unsafe { std::slice::from_raw_parts(start, length) };
-    let length = match prefix(4) {
+    let prefix = |length: usize| Some(unsafe { std::slice::from_raw_parts(start, length) });
+    let length = length(prefix)?;
+    // SAFETY: as above.
+    Ok(unsafe { std::slice::from_raw_parts(start, length) })
+}
+
+/// Checks that a code object or offload bundle is whole: that all that its headers speak of lies within `bytes`. What
+/// takes a bare pointer to one, such as [`hipModuleLoadData`](crate::hipModuleLoadData), has to believe the headers.
+///
+/// # Errors
+/// If it ends before what its headers speak of, or is neither.
+pub fn check_image(bytes: &[u8]) -> Result<(), Error> {
+    let length = length(|length| bytes.get(..length))?;
+    if length > bytes.len() {
+        return Err(Error::Load(format!("its headers claim {length} bytes; there are {}", bytes.len())));
+    }
+    Ok(())
+}
+
+/// How many bytes the headers vouch for. `prefix` has the first so many, if there are as many.
+fn length<'a>(prefix: impl Fn(usize) -> Option<&'a [u8]>) -> Result<usize, Error> {
+    let wrong = |problem: String| Error::Load(problem);
+    let magic = prefix(4).ok_or_else(|| wrong("it has less than 4 bytes".to_owned()))?;
+    let length = match magic {
         magic if magic == ELF_MAGIC => elf_length(prefix),
-        magic if magic == &BUNDLE_MAGIC[..4] && prefix(BUNDLE_MAGIC.len()) == BUNDLE_MAGIC => {
+        magic if magic == &BUNDLE_MAGIC[..4] && prefix(BUNDLE_MAGIC.len()) == Some(BUNDLE_MAGIC) => {
             bundle_length(prefix)
         }
         magic if magic == COMPRESSED_MAGIC => compressed_length(prefix),
@@ -39,9 +61,9 @@ pub(crate) unsafe fn bytes_at<'a>(image: *const c_void) -> Result<&'a [u8], Erro
         }
     };
     match length {
-        Some(length) if length <= MAX_BYTES => Ok(prefix(length as usize)),
+        Some(length) if length <= MAX_BYTES => Ok(length as usize),
         Some(length) => Err(wrong(format!("its headers claim {length} bytes"))),
-        None => Err(wrong("its headers are inconsistent".to_owned())),
+        None => Err(wrong("its headers are inconsistent, or it ends within them".to_owned())),
     }
 }
 
@@ -58,9 +80,9 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
 }
 
 /// An ELF file ends where the last of its header tables, sections and segments does.
-fn elf_length<'a>(prefix: impl Fn(usize) -> &'a [u8]) -> Option<u64> {
+fn elf_length<'a>(prefix: impl Fn(usize) -> Option<&'a [u8]>) -> Option<u64> {
     const NOBITS: u64 = 8;
-    let header = prefix(64);
+    let header = prefix(64)?;
     let (segments, sections) = (u64_at(header, 32), u64_at(header, 40));
     let (segment_size, segment_count) = (u16_at(header, 54), u16_at(header, 56));
     let (section_size, section_count) = (u16_at(header, 58), u16_at(header, 60));
@@ -74,7 +96,7 @@ fn elf_length<'a>(prefix: impl Fn(usize) -> &'a [u8]) -> Option<u64> {
     if end > MAX_BYTES {
         return Some(end);
     }
-    let tables = prefix(end as usize);
+    let tables = prefix(end as usize)?;
     for index in 0..segment_count {
         let at = (segments + index * segment_size) as usize;
         end = end.max(u64_at(tables, at + 8).checked_add(u64_at(tables, at + 32))?);
@@ -89,12 +111,12 @@ fn elf_length<'a>(prefix: impl Fn(usize) -> &'a [u8]) -> Option<u64> {
 }
 
 /// A bundle: magic, number of entries, then offset, size and name of each.
-fn bundle_length<'a>(prefix: impl Fn(usize) -> &'a [u8]) -> Option<u64> {
+fn bundle_length<'a>(prefix: impl Fn(usize) -> Option<&'a [u8]>) -> Option<u64> {
     let mut at = BUNDLE_MAGIC.len() + 8;
-    let count = u64_at(prefix(at), at - 8);
+    let count = u64_at(prefix(at)?, at - 8);
     let mut end = at as u64;
     for _ in 0..count {
-        let entry = prefix(at + 24);
+        let entry = prefix(at + 24)?;
         let (offset, size, name) = (u64_at(entry, at), u64_at(entry, at + 8), u64_at(entry, at + 16));
         if name > 4096 {
             return None;
@@ -109,8 +131,8 @@ fn bundle_length<'a>(prefix: impl Fn(usize) -> &'a [u8]) -> Option<u64> {
 }
 
 /// A compressed bundle: magic, version, method, and from version 2 on the file's size.
-fn compressed_length<'a>(prefix: impl Fn(usize) -> &'a [u8]) -> Option<u64> {
-    let header = prefix(24);
+fn compressed_length<'a>(prefix: impl Fn(usize) -> Option<&'a [u8]>) -> Option<u64> {
+    let header = prefix(24)?;
     match u16_at(header, 4) {
         2 => Some(u32_at(header, 8)),
         3 => Some(u64_at(header, 8)),
@@ -122,7 +144,7 @@ fn compressed_length<'a>(prefix: impl Fn(usize) -> &'a [u8]) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn length(bytes: &[u8]) -> Result<usize, Error> {
+    fn at(bytes: &[u8]) -> Result<usize, Error> {
         // SAFETY: every test passes at least 64 bytes, or a whole image.
         unsafe { bytes_at(bytes.as_ptr().cast()) }.map(<[u8]>::len)
     }
@@ -134,13 +156,14 @@ mod tests {
         elf[40] = 72; // section table
         elf[58] = 64;
         elf[60] = 2;
-        assert_eq!(length(&elf).unwrap(), 200);
+        assert_eq!(at(&elf).unwrap(), 200);
+        assert!(check_image(&elf).is_ok());
         // A section's contents may come after the table.
         elf[72 + 24] = 100;
         elf[72 + 32] = 100;
         elf[136 + 4] = 8;
         elf[136 + 24] = 255;
-        assert_eq!(length(&elf).unwrap(), 200);
+        assert_eq!(at(&elf).unwrap(), 200);
     }
 
     #[test]
@@ -152,15 +175,29 @@ mod tests {
         bundle.extend(4u64.to_le_bytes());
         bundle.extend(b"host");
         bundle.resize(74, 0);
-        assert_eq!(length(&bundle).unwrap(), 74);
+        assert_eq!(at(&bundle).unwrap(), 74);
+    }
+
+    #[test]
+    fn an_image_that_ends_too_early_is_refused() {
+        let mut elf = vec![0u8; 200];
+        elf[..5].copy_from_slice(b"\x7fELF\x02");
+        (elf[40], elf[58], elf[60]) = (72, 64, 2);
+        for end in 0..200 {
+            assert!(matches!(check_image(&elf[..end]), Err(Error::Load(_))), "{end}");
+        }
+        // A section of 100 bytes at 150.
+        (elf[72 + 24], elf[72 + 32]) = (150, 100);
+        let error = check_image(&elf).unwrap_err().to_string();
+        assert!(error.contains("claim 250 bytes; there are 200"), "{error}");
     }
 
     #[test]
     fn anything_else_is_refused() {
-        assert!(matches!(length(&[7; 64]), Err(Error::Load(_))));
+        assert!(matches!(at(&[7; 64]), Err(Error::Load(_))));
         let mut elf = vec![0xff; 64];
         elf[..5].copy_from_slice(b"\x7fELF\x02");
-        assert!(matches!(length(&elf), Err(Error::Load(_))));
+        assert!(matches!(at(&elf), Err(Error::Load(_))));
         // SAFETY: neither pointer is read through.
         unsafe {
             assert!(matches!(bytes_at(std::ptr::null()), Err(Error::Null(_))));

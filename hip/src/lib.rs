@@ -56,6 +56,7 @@ pub use api::*;
 pub use codes::*;
 pub use emulated::occupancy::{Limit, Occupancy, occupancy};
 pub use error::{Error, LastError, last_error};
+pub use image::check_image;
 pub use real::{LIBRARY_VARIABLE, RealLibraryError, amdhip64_is_candle_amdgpu};
 pub use report::*;
 pub use select::{

@@ -1,8 +1,15 @@
 //! What an emulated device can tell beyond HIP: the text of a fault, counts of instructions, launch reports.
 //!
-//! For programs that are not written in Rust, two variables switch on what [`set_check_mode`] and [`set_profile`] do:
-//! `CANDLE_AMDGPU_CHECK=1`, and `CANDLE_AMDGPU_PROFILE=1`, which writes a line for each launch to standard error, or
-//! `CANDLE_AMDGPU_PROFILE=FILE`, which appends it to a file.
+//! For programs that are not written in Rust, variables switch on what [`set_check_mode`], [`set_profile`] and
+//! [`set_launch_options`] do:
+//!
+//! | variable | effect on each launch |
+//! |---|---|
+//! | `CANDLE_AMDGPU_CHECK=1` | looks for uninitialised reads, races and missing waits |
+//! | `CANDLE_AMDGPU_SEED=N` | runs workgroups and waves in an order drawn from N |
+//! | `CANDLE_AMDGPU_PROFILE=1` | writes a line to standard error |
+//! | `CANDLE_AMDGPU_PROFILE=full` | writes the line and tables by unit and source line to standard error |
+//! | `CANDLE_AMDGPU_PROFILE=FILE` | appends the line to the file, or folded stacks if its name ends in `.folded` |
 //!
 //! All of it is about emulated devices; with real ones there is nothing to tell, and the answer is `None` or an
 //! error that says so.
@@ -65,6 +72,9 @@ pub const CHECK_VARIABLE: &str = "CANDLE_AMDGPU_CHECK";
 /// The variable that switches profiling on for a whole process, and says where the lines go.
 pub const PROFILE_VARIABLE: &str = "CANDLE_AMDGPU_PROFILE";
 
+/// The variable whose number draws the order of workgroups and waves.
+pub const SEED_VARIABLE: &str = "CANDLE_AMDGPU_SEED";
+
 /// A variable's value, unless it is empty or says no.
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !matches!(&**value, "" | "0"))
@@ -75,29 +85,65 @@ pub(crate) fn initial_options() -> LaunchOptions {
     let mut options = LaunchOptions::default();
     options.check = variable(CHECK_VARIABLE).is_some();
     options.profile = variable(PROFILE_VARIABLE).is_some();
+    if let Ok(seed) = std::env::var(SEED_VARIABLE) {
+        options.shuffle = seed.parse().ok();
+        if options.shuffle.is_none() && !seed.is_empty() {
+            eprintln!("amdhip64: {SEED_VARIABLE}=`{seed}` is no whole number; the order stays ascending");
+        }
+    }
     options
 }
 
-/// Writes a launch's line to where the variable says; without the variable, nowhere.
-pub(crate) fn write_profile(record: &LaunchRecord) {
-    static OUTPUT: OnceLock<Option<Mutex<Box<dyn Write + Send>>>> = OnceLock::new();
-    let output = OUTPUT.get_or_init(|| {
+/// Where profiles go, and what of them.
+struct ProfileOutput {
+    to: Mutex<Box<dyn Write + Send>>,
+    format: Format,
+}
+
+#[derive(Clone, Copy)]
+enum Format {
+    Line,
+    Full,
+    Folded,
+}
+
+impl ProfileOutput {
+    fn from_variable() -> Option<ProfileOutput> {
         let value = variable(PROFILE_VARIABLE)?;
-        if value == "1" {
-            return Some(Mutex::new(Box::new(std::io::stderr())));
+        let stderr = |format| Some(ProfileOutput { to: Mutex::new(Box::new(std::io::stderr())), format });
+        match &*value {
+            "1" => return stderr(Format::Line),
+            "full" => return stderr(Format::Full),
+            _ => {}
         }
+        let format = if value.ends_with(".folded") { Format::Folded } else { Format::Line };
         match std::fs::File::options().create(true).append(true).open(&value) {
-            Ok(file) => Some(Mutex::new(Box::new(file))),
+            Ok(file) => Some(ProfileOutput { to: Mutex::new(Box::new(file)), format }),
             Err(error) => {
                 eprintln!("amdhip64: {PROFILE_VARIABLE}=`{value}` cannot be written: {error}");
                 None
             }
         }
-    });
-    if let Some(output) = output {
-        let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
+    }
+
+    fn text(&self, record: &LaunchRecord) -> String {
+        let line = format!("amdhip64: profile: {record}\n");
+        match (self.format, &record.report.profile) {
+            (Format::Full, Some(profile)) => format!("{line}{profile}\n"),
+            (Format::Folded, Some(profile)) => profile.folded(),
+            _ => line,
+        }
+    }
+}
+
+/// Writes a launch's profile to where the variable says; without the variable, nowhere.
+pub(crate) fn write_profile(record: &LaunchRecord) {
+    static OUTPUT: OnceLock<Option<ProfileOutput>> = OnceLock::new();
+    if let Some(output) = OUTPUT.get_or_init(ProfileOutput::from_variable) {
+        let text = output.text(record);
+        let mut to = output.to.lock().unwrap_or_else(PoisonError::into_inner);
         // A full disk must not fail the program that is profiled.
-        drop(writeln!(output, "amdhip64: profile: {record}"));
+        drop(to.write_all(text.as_bytes()));
     }
 }
 

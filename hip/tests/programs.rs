@@ -47,7 +47,9 @@ fn compile_as(program: &str, name: &str, options: &[&str]) -> Option<PathBuf> {
 fn run(program: &Path, target: &str, variables: &[(&str, &str)]) -> Output {
     let mut command = Command::new(program);
     command.env("LD_LIBRARY_PATH", library()).env("CANDLE_AMDGPU_DEVICE", format!("emulator:{target}"));
-    command.env_remove("CANDLE_AMDGPU_CHECK").env_remove("CANDLE_AMDGPU_PROFILE");
+    for name in ["CANDLE_AMDGPU_CHECK", "CANDLE_AMDGPU_PROFILE", "CANDLE_AMDGPU_SEED"] {
+        command.env_remove(name);
+    }
     command.envs(variables.iter().copied()).output().unwrap()
 }
 
@@ -113,6 +115,53 @@ fn a_bug_in_a_kernel_is_reported_with_its_source_line() {
             assert!(err.contains(part), "`{part}` is not in\n{err}");
         }
     }
+}
+
+#[test]
+#[ignore = "needs hipcc (apt-get install hipcc)"]
+fn check_mode_and_another_order_show_a_race_that_does_no_harm_else() {
+    let Some(program) = compile("race") else { return };
+    let safe = compile_as("race_safe", "race", &["-DSAFE"]).unwrap();
+    for target in TARGETS {
+        says_that_it_passed("race", &program, target, &[]);
+        let check = ("CANDLE_AMDGPU_CHECK", "1");
+        says_that_it_passed("race", &safe, target, &[check]);
+        let output = run(&program, target, &[check]);
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{err}");
+        assert!(err.contains("races with a write by workgroup (0, 0, 0), wave"), "{err}");
+        assert!(err.contains("race.hip:14"), "{err}");
+
+        let orders: Vec<_> = (0..8).map(|seed| seed.to_string()).collect();
+        let wrong = |program: &Path| {
+            let runs = orders.iter().map(|seed| run(program, target, &[("CANDLE_AMDGPU_SEED", seed)]));
+            runs.filter(|output| !output.status.success()).count()
+        };
+        assert_eq!(wrong(&safe), 0);
+        assert!(wrong(&program) > 0, "in one of eight orders, the last wave comes before another");
+    }
+    let output = run(&safe, "gfx90a", &[("CANDLE_AMDGPU_SEED", "soon")]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("CANDLE_AMDGPU_SEED=`soon` is no whole number"));
+}
+
+#[test]
+#[ignore = "needs hipcc (apt-get install hipcc)"]
+fn a_profile_can_have_source_lines_and_stacks() {
+    let Some(program) = compile("prefix_sum") else { return };
+    let output = run(&program, "gfx1030", &[("CANDLE_AMDGPU_PROFILE", "full")]);
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{err}");
+    for part in ["amdhip64: profile: ", "Valu ", "Lds ", "prefix_sum.hip:"] {
+        assert!(err.contains(part), "`{part}` is not in\n{err}");
+    }
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("profile.folded");
+    drop(std::fs::remove_file(&file));
+    run(&program, "gfx1030", &[("CANDLE_AMDGPU_PROFILE", file.to_str().unwrap())]);
+    let stacks = std::fs::read_to_string(&file).unwrap();
+    let folded = |line: &str| {
+        line.contains(';') && line.rsplit(' ').next().is_some_and(|count| count.parse::<u64>().is_ok())
+    };
+    assert!(stacks.lines().count() > 10 && stacks.lines().all(folded), "{stacks}");
 }
 
 #[test]

@@ -277,6 +277,36 @@ impl Runtime {
         Ok(Place::Device { ordinal: block.device, address })
     }
 
+    /// Where the two sides of a copy are, each an address with the bytes that it reaches over; `None` if there is
+    /// nothing to copy.
+    fn places(
+        &self,
+        (dst, dst_size): (*mut c_void, usize),
+        (src, src_size): (*const c_void, usize),
+        kind: hipMemcpyKind,
+    ) -> Result<Option<(Place, Place)>, Error> {
+        let (dst_on_device, src_on_device) = match kind {
+            HIP_MEMCPY_HOST_TO_HOST => (Some(false), Some(false)),
+            HIP_MEMCPY_HOST_TO_DEVICE => (Some(true), Some(false)),
+            HIP_MEMCPY_DEVICE_TO_HOST => (Some(false), Some(true)),
+            HIP_MEMCPY_DEVICE_TO_DEVICE | HIP_MEMCPY_DEVICE_TO_DEVICE_NO_CU => (Some(true), Some(true)),
+            HIP_MEMCPY_DEFAULT => (None, None),
+            other => return Err(Error::MemcpyKind(other)),
+        };
+        if dst_size == 0 {
+            return Ok(None);
+        }
+        if dst.is_null() {
+            return Err(Error::Null("dst"));
+        }
+        if src.is_null() {
+            return Err(Error::Null("src"));
+        }
+        let dst = self.place("dst", dst as u64, dst_size as u64, dst_on_device)?;
+        let src = self.place("src", src as u64, src_size as u64, src_on_device)?;
+        Ok(Some((dst, src)))
+    }
+
     /// Copies in `stream`.
     ///
     /// # Safety
@@ -289,25 +319,7 @@ impl Runtime {
         kind: hipMemcpyKind,
         stream: &Stream,
     ) -> Result<(), Error> {
-        let (dst_on_device, src_on_device) = match kind {
-            HIP_MEMCPY_HOST_TO_HOST => (Some(false), Some(false)),
-            HIP_MEMCPY_HOST_TO_DEVICE => (Some(true), Some(false)),
-            HIP_MEMCPY_DEVICE_TO_HOST => (Some(false), Some(true)),
-            HIP_MEMCPY_DEVICE_TO_DEVICE | HIP_MEMCPY_DEVICE_TO_DEVICE_NO_CU => (Some(true), Some(true)),
-            HIP_MEMCPY_DEFAULT => (None, None),
-            other => return Err(Error::MemcpyKind(other)),
-        };
-        if size == 0 {
-            return Ok(());
-        }
-        if dst.is_null() {
-            return Err(Error::Null("dst"));
-        }
-        if src.is_null() {
-            return Err(Error::Null("src"));
-        }
-        let dst = self.place("dst", dst as u64, size as u64, dst_on_device)?;
-        let src = self.place("src", src as u64, size as u64, src_on_device)?;
+        let Some((dst, src)) = self.places((dst, size), (src, size), kind)? else { return Ok(()) };
         stream.submit(&self.devices[stream.device], || {
             // SAFETY: the places were checked, and the caller vouches for host memory.
             unsafe { self.transfer(dst, src, size) }
@@ -365,8 +377,12 @@ impl Runtime {
         kind: hipMemcpyKind,
         stream: &Stream,
     ) -> Result<(), Error> {
-        pitch("dpitch", dst_pitch, width)?;
-        pitch("spitch", src_pitch, width)?;
+        // All rows are one allocation's, or none is copied.
+        let dst_all = extent("dpitch", dst_pitch, width, height)?;
+        let src_all = extent("spitch", src_pitch, width, height)?;
+        if self.places((dst, dst_all), (src, src_all), kind)?.is_none() {
+            return Ok(());
+        }
         for row in 0..height {
             let (dst, src) = (dst.wrapping_byte_add(row * dst_pitch), src.wrapping_byte_add(row * src_pitch));
             // SAFETY: the caller's contract.
@@ -422,7 +438,11 @@ impl Runtime {
         height: usize,
         stream: &Stream,
     ) -> Result<(), Error> {
-        pitch("pitch", row_pitch, width)?;
+        match extent("pitch", row_pitch, width, height)? {
+            0 => return Ok(()),
+            _ if dst.is_null() => return Err(Error::Null("dst")),
+            all => self.range("dst", dst as u64, all as u64)?,
+        };
         (0..height)
             .try_for_each(|row| self.fill(dst.wrapping_byte_add(row * row_pitch), &[byte], width, stream))
     }
@@ -453,11 +473,20 @@ impl Runtime {
     }
 }
 
-fn pitch(name: &'static str, pitch: usize, width: usize) -> Result<(), Error> {
+/// Bytes from the first row's start to the last row's end.
+fn extent(name: &'static str, pitch: usize, width: usize, height: usize) -> Result<usize, Error> {
     if pitch < width {
         return Err(Error::Pitch { name, pitch, width });
     }
-    Ok(())
+    if width == 0 || height == 0 {
+        return Ok(0);
+    }
+    let all = (height - 1).checked_mul(pitch).and_then(|rows| rows.checked_add(width));
+    all.ok_or_else(|| Error::Argument {
+        name,
+        value: format!("{pitch} for {height} rows"),
+        expected: "the rows together pass the end of the address space",
+    })
 }
 
 /// The ranges were checked before, so this is memory that another thread freed in the meantime.

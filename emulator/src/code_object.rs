@@ -74,11 +74,11 @@ pub enum ObjectError {
     #[error("the symbol `{0}` is undefined")]
     Undefined(String),
     /// A Clang offload bundle without, or with several, entries for AMDGPU.
-    #[error("the offload bundle has {count} AMDGPU code objects ({triples}); choose one with `parse_for`")]
+    #[error("the offload bundle has {count} code objects that can be meant; those in it are: {triples}")]
     Bundle {
-        /// How many.
+        /// How many are for the target that was asked for, or for AMDGPU if none was.
         count: usize,
-        /// Their names.
+        /// The names of all that are for AMDGPU.
         triples: String,
     },
     /// A Clang offload bundle that is compressed.
@@ -317,16 +317,17 @@ impl CodeObject {
         let amdgpu: Vec<_> = entries
             .into_iter()
             .filter(|(triple, data)| triple.contains("amdgcn") && !data.is_empty())
-            .filter(|(triple, _)| {
-                let target = triple.rsplit("--").next().unwrap_or_default();
-                let target = target.strip_prefix('-').unwrap_or(target);
-                gfx.is_none_or(|gfx| Gfx::from_name(target) == Ok(gfx))
-            })
             .collect();
-        match amdgpu[..] {
-            [(_, data)] => parse_elf(data),
-            _ => Err(ObjectError::Bundle {
-                count: amdgpu.len(),
+        let is_meant = |triple: &str| {
+            let target = triple.rsplit("--").next().unwrap_or_default();
+            let target = target.strip_prefix('-').unwrap_or(target);
+            gfx.is_none_or(|gfx| Gfx::from_name(target) == Ok(gfx))
+        };
+        let mut meant = amdgpu.iter().filter(|(triple, _)| is_meant(triple));
+        match (meant.next(), meant.count()) {
+            (Some((_, data)), 0) => parse_elf(data),
+            (first, others) => Err(ObjectError::Bundle {
+                count: others + usize::from(first.is_some()),
                 triples: amdgpu.iter().map(|(triple, _)| &**triple).collect::<Vec<_>>().join(", "),
             }),
         }

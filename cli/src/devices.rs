@@ -2,6 +2,7 @@
 
 use crate::output::{print, print_json, print_table, table};
 use anyhow::Result;
+use candle_amdgpu::kernels::{COMPILER, PREBUILT};
 use candle_amdgpu::{Device, backend};
 use clap::Args;
 use serde::Serialize;
@@ -22,6 +23,10 @@ pub struct Devices {
 #[derive(Serialize)]
 struct Report {
     backend: String,
+    /// What compiled the kernels.
+    compiler: &'static str,
+    /// Whether their code objects came with the package.
+    prebuilt: bool,
     devices: Vec<Entry>,
 }
 
@@ -43,12 +48,14 @@ struct Entry {
 impl Devices {
     pub fn run(self) -> Result<bool> {
         let devices = Device::all()?.iter().map(Entry::of).collect::<Result<Vec<_>>>()?;
-        let report = Report { backend: backend(), devices };
+        let report = Report { backend: backend(), compiler: COMPILER, prebuilt: PREBUILT, devices };
         if self.json {
             print_json(&report)?;
             return Ok(true);
         }
-        print(&format!("{}\n", report.backend))?;
+        let from =
+            if PREBUILT { "came with the package, compiled by" } else { "were compiled by this build with" };
+        print(&format!("{}\nThe kernels {from} {COMPILER}\n", report.backend))?;
         let header =
             ["#", "target", "name", "wave", "CUs", "workgroup", "LDS KiB", "free GiB", "GiB", "kernels"];
         let mut table = table(header, 3);

@@ -79,6 +79,15 @@ fn devices_says_which_and_why() {
     let targets: Vec<_> = devices["devices"].as_array().unwrap().iter().map(|d| &d["target"]).collect();
     assert_eq!(targets.len(), 3);
     assert!(devices["devices"].as_array().unwrap().iter().all(|d| d["kernels"] == true));
+    assert_eq!(devices["prebuilt"], false);
+    let compiler = devices["compiler"].as_str().unwrap();
+    assert!(compiler.starts_with("rustc 1."), "{compiler}");
+    let text = run(&["devices"]);
+    assert!(
+        stdout(&text).contains(&format!("were compiled by this build with {compiler}")),
+        "{}",
+        stdout(&text)
+    );
 }
 
 #[test]

@@ -91,7 +91,7 @@ enum Task {
         #[arg(long, value_name = "GFX")]
         arch: Vec<String>,
     },
-    /// Everything that CI checks: format, lints, tests, documentation, a dependent project, a docs.rs build.
+    /// Everything that CI checks: format, links, licences, lints, tests, documentation, projects that depend on this one.
     Test {
         /// Also run the tests that are ignored because they take long.
         #[arg(long)]

@@ -4,9 +4,9 @@ mod events;
 
 use crate::output::{print, print_json, print_table, table};
 use crate::profile::report;
-use crate::subject::{Ended, Ready, prepare};
+use crate::subject::{Ended, On, Ready, prepare};
 use anyhow::{Context, Result, bail, ensure};
-use candle_amdgpu::{Device, Kernel, backend, kernels};
+use candle_amdgpu::{Kernel, backend, kernels};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
@@ -33,12 +33,8 @@ pub struct Bench {
     /// Elements of a problem, which some families round [default: 65,536 on the emulator, 33,554,432 on a GPU]
     #[arg(long, value_name = "N")]
     elements: Option<usize>,
-    /// On the first device of this target
-    #[arg(long, conflicts_with = "device")]
-    gfx: Option<String>,
-    /// On the device with this number
-    #[arg(long)]
-    device: Option<usize>,
+    #[command(flatten)]
+    on: On,
     /// Take times on the emulator too, which are its own
     #[arg(long)]
     times: bool,
@@ -95,10 +91,7 @@ struct Counts {
 impl Bench {
     pub fn run(self) -> Result<bool> {
         let chosen = self.chosen()?;
-        let device = match (&self.gfx, self.device) {
-            (Some(gfx), _) => Device::of_arch(gfx)?,
-            (None, ordinal) => Device::new(ordinal.unwrap_or(0))?,
-        };
+        let device = self.on.device()?;
         let emulated = amdhip64::emulator(device.ordinal()).is_some();
         let times = self.times || !emulated;
         let elements = self.elements.unwrap_or(if emulated { 1 << 16 } else { 1 << 25 });

@@ -28,6 +28,27 @@ bf16 and f8e4m3 stand in .npy files as the u2 and u1 of their bits.
 With --object, a type comes first, since a code object does not have it: n=u32:1000, x=f32:random:1000. A parameter
 goes by its name where the compiler kept it, or by its position: 0=u32:1000. --grid and --block are needed.";
 
+/// One device.
+#[derive(Args)]
+pub struct On {
+    /// On the first device of this target
+    #[arg(long, conflicts_with = "device")]
+    gfx: Option<String>,
+    /// On the device with this number
+    #[arg(long)]
+    device: Option<usize>,
+}
+
+impl On {
+    /// The device: the first, unless another was chosen.
+    pub fn device(&self) -> Result<Device> {
+        Ok(match (&self.gfx, self.device) {
+            (Some(gfx), _) => Device::of_arch(gfx)?,
+            (None, ordinal) => Device::new(ordinal.unwrap_or(0))?,
+        })
+    }
+}
+
 /// A kernel, its arguments and its geometry.
 #[derive(Args)]
 pub struct Subject {
@@ -41,12 +62,8 @@ pub struct Subject {
     /// Make up all arguments, for a problem of about this many elements
     #[arg(long, value_name = "N", conflicts_with_all = ["args", "object"])]
     elements: Option<usize>,
-    /// On the first device of this target
-    #[arg(long, conflicts_with = "device")]
-    gfx: Option<String>,
-    /// On the device with this number
-    #[arg(long)]
-    device: Option<usize>,
+    #[command(flatten)]
+    on: On,
     /// Workgroups in x, y and z [default: as many as the kernel's items need]
     #[arg(long, value_delimiter = ',', num_args = 1, requires = "block")]
     grid: Vec<u32>,
@@ -88,43 +105,38 @@ impl Subject {
     fn of_this_build(&self, emulated: bool, lenient: bool) -> Result<Ready> {
         let kernel = find(&self.kernel)?;
         if emulated {
-            emulate(self.gfx.as_deref())?;
+            emulate(self.on.gfx.as_deref())?;
         }
-        let device = self.device()?;
-        let stream = device.stream()?;
-        let module = kernels::MODULES.iter().find(|module| module.name() == kernel.family);
-        let function = device.get_or_load_func(kernel.name, module.context("the kernel's module")?)?;
-        let (given, config) = match self.elements {
-            Some(elements) => made_up(kernel, elements, &stream)?,
+        let device = self.on.device()?;
+        let mut ready = match self.elements {
+            Some(elements) => prepare(kernel, elements, &device)?,
             None => {
+                let stream = device.stream()?;
                 let given = self.given(kernel, &stream)?;
                 if !lenient {
                     long_enough(kernel, &given)?;
                 }
-                (given, LaunchConfig::auto())
+                Ready::new(kernel, stream, given, LaunchConfig::auto())?
             }
         };
-        let config = match (self.geometry(), config) {
-            (Some(config), _) => config,
-            (None, LaunchConfig::Auto) => own(kernel, &given),
-            (None, config) => config,
-        };
-        let names = kernel.args.iter().map(|arg| arg.name.to_owned()).collect();
-        Ok(Ready { device, stream, function, names, given, config })
+        if let Some(config) = self.geometry() {
+            ready.config = config;
+        }
+        Ok(ready)
     }
 
     fn of_object(&self, path: &std::path::Path, emulated: bool) -> Result<Ready> {
         let file = path.display();
         let bytes = std::fs::read(path).with_context(|| format!("cannot read {file}"))?;
-        let target = match &self.gfx {
+        let target = match &self.on.gfx {
             Some(gfx) => gfx.parse()?,
-            None if self.device.is_some() => self.device()?.arch().parse()?,
+            None if self.on.device.is_some() => self.on.device()?.arch().parse()?,
             None => target(&bytes).with_context(|| file.to_string())?,
         };
         if emulated {
             emulate(Some(target.name()))?;
         }
-        let device = match self.device {
+        let device = match self.on.device {
             Some(ordinal) => Device::new(ordinal)?,
             None => Device::of_arch(target.name())?,
         };
@@ -152,13 +164,6 @@ impl Subject {
         Ok(Ready { device, stream, function, names, given, config })
     }
 
-    fn device(&self) -> Result<Device> {
-        Ok(match (&self.gfx, self.device) {
-            (Some(gfx), _) => Device::of_arch(gfx)?,
-            (None, ordinal) => Device::new(ordinal.unwrap_or(0))?,
-        })
-    }
-
     fn geometry(&self) -> Option<LaunchConfig> {
         let three = |sizes: &[u32]| [0, 1, 2].map(|i| sizes.get(i).copied().unwrap_or(1));
         (!self.grid.is_empty())
@@ -179,6 +184,21 @@ impl Subject {
 }
 
 impl Ready {
+    /// A kernel of this build; `config` may be its own geometry.
+    fn new(
+        kernel: &'static Kernel,
+        stream: Stream,
+        given: Vec<Given>,
+        config: LaunchConfig,
+    ) -> Result<Ready> {
+        let device = stream.device().clone();
+        let module = kernels::MODULES.iter().find(|module| module.name() == kernel.family);
+        let function = device.get_or_load_func(kernel.name, module.context("the kernel's module")?)?;
+        let config = if config == LaunchConfig::Auto { own(kernel, &given) } else { config };
+        let names = kernel.args.iter().map(|arg| arg.name.to_owned()).collect();
+        Ok(Ready { device, stream, function, names, given, config })
+    }
+
     /// Launches and waits.
     pub fn launch(&mut self) -> candle_amdgpu::Result<()> {
         self.enqueue()?;
@@ -257,7 +277,7 @@ impl Ready {
 }
 
 /// A call that the kernel's family makes up for `elements` elements.
-pub fn make_up(kernel: &'static Kernel, elements: usize) -> Result<Call> {
+fn make_up(kernel: &'static Kernel, elements: usize) -> Result<Call> {
     let mut draw = Draw::flat(elements, Values::Seed(0), Grid::Own);
     // What a family derives its sizes from, it adds to the number of elements; these are such that the sums say one
     // product of 64 by 64 by 64 without gaps, and rows of 700 or 1,024.
@@ -278,15 +298,11 @@ pub fn make_up(kernel: &'static Kernel, elements: usize) -> Result<Call> {
         .with_context(|| format!("nothing is known of {}'s arguments: give them", kernel.name))
 }
 
-/// A made-up call on a device.
+/// A kernel on a device with made-up arguments for about so many elements.
 pub fn prepare(kernel: &'static Kernel, elements: usize, device: &Device) -> Result<Ready> {
     let stream = device.stream()?;
-    let module = kernels::MODULES.iter().find(|module| module.name() == kernel.family);
-    let function = device.get_or_load_func(kernel.name, module.context("the kernel's module")?)?;
     let (given, config) = made_up(kernel, elements, &stream)?;
-    let config = if config == LaunchConfig::Auto { own(kernel, &given) } else { config };
-    let names = kernel.args.iter().map(|arg| arg.name.to_owned()).collect();
-    Ok(Ready { device: device.clone(), stream, function, names, given, config })
+    Ready::new(kernel, stream, given, config)
 }
 
 fn made_up(kernel: &'static Kernel, elements: usize, stream: &Stream) -> Result<(Vec<Given>, LaunchConfig)> {

@@ -2,17 +2,17 @@
 
 use std::cell::RefCell;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::code_object::{ArgKind, HiddenArg, KernelDescriptor, KernelInfo};
-use crate::exec::check::{Check, Registers};
+use crate::exec::check::{Around, Check, Registers};
 use crate::exec::op::{Dst, Unit};
 use crate::exec::wave::slot;
 use crate::exec::{Code, Env, Flow, Wave};
 use crate::fault::{Fault, FaultReport, Site};
 use crate::gfx::{Generation, Gfx};
 use crate::machine::{Kernel, Launch};
-use crate::memory::Memory;
+use crate::memory::{CellMap, Memory};
 use crate::profile::{Counts, InstructionProfile, Profile};
 use crate::report::Report;
 
@@ -206,8 +206,13 @@ impl Dispatch<'_> {
         let end = AtomicU64::new(workgroups);
         let fault = FirstFault::default();
         let total = Mutex::new((Report::default(), Vec::new()));
+        let refuse = |error| FaultReport::new(Fault::Memory(error), &self.info.name, self.gfx, None);
+        // One launch in check mode at a time: it remembers accesses in the machine's one map of them.
+        let mut cells = self.launch.options.check.then(|| self.memory.cells()).transpose().map_err(refuse)?;
+        let map = cells.as_ref().map(|cells| cells.map());
+        let last_actor = AtomicU32::new(0);
         let work = || {
-            let mut worker = Worker::new(self);
+            let mut worker = Worker::new(self, map);
             loop {
                 let position = next.fetch_add(1, Ordering::Relaxed);
                 // Workgroups start in order, so that all below the lowest fault run whatever the timing.
@@ -225,6 +230,9 @@ impl Dispatch<'_> {
             }
             let mut total = total.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             total.0.add(&worker.report);
+            if let Some(check) = &worker.env.check {
+                last_actor.store(check.last_actor(), Ordering::Relaxed);
+            }
             if let Some(counts) = &worker.env.profile {
                 total.1.resize(counts.len(), Counts::default());
                 total.1.iter_mut().zip(counts).for_each(|(total, counts)| total.add(counts));
@@ -240,8 +248,9 @@ impl Dispatch<'_> {
                 work();
             });
         }
-        if !self.launch.options.check {
-            self.memory.trust_everything();
+        match &mut cells {
+            Some(cells) => cells.set_last_actor(last_actor.into_inner()),
+            None => self.memory.trust_everything(),
         }
         match fault.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner) {
             Some((_, fault, site)) => Err(FaultReport::new(fault, &self.info.name, self.gfx, Some(site))),
@@ -499,7 +508,7 @@ impl Drop for Worker<'_> {
 }
 
 impl<'a> Worker<'a> {
-    fn new(dispatch: &'a Dispatch<'a>) -> Self {
+    fn new(dispatch: &'a Dispatch<'a>, cells: Option<CellMap<'a>>) -> Self {
         let module = dispatch.kernel.module();
         let size = dispatch.wave_size();
         let waves = dispatch.work_items.div_ceil(size);
@@ -507,7 +516,7 @@ impl<'a> Worker<'a> {
         let options = &dispatch.launch.options;
         let mut env = Env::new(dispatch.code, module.base, dispatch.memory, dispatch.lds, options.perturb);
         env.profile = options.profile.then(|| vec![Counts::default(); dispatch.code.ops.len()]);
-        env.check = options.check.then(|| Box::new(Check::new(waves, dispatch.lds)));
+        env.check = cells.map(|cells| Box::new(Check::new(waves, dispatch.lds, dispatch.code, cells)));
         Worker {
             dispatch,
             env,
@@ -531,7 +540,7 @@ impl<'a> Worker<'a> {
             self.status[index] = Status::Running;
         }
         if let Some(check) = &mut self.env.check {
-            check.begin_workgroup(workgroup, position, &self.waves, self.dispatch.registers());
+            check.begin_workgroup(workgroup, &self.waves, self.dispatch.registers(), self.dispatch.code);
         }
         let mut running = self.waves.len();
         let waves = running as u32;
@@ -550,9 +559,11 @@ impl<'a> Worker<'a> {
                 let turn = order.as_mut().map_or(TURN, |random| 1 + random.below(64));
                 let turn = turn.min(options.instruction_budget.saturating_sub(wave.executed).max(1));
                 let before = wave.executed;
-                let flow = match self.env.check.is_some() || self.env.profile.is_some() {
-                    false => run_wave(wave, &mut self.env, turn),
-                    true => run_wave_watched(wave, &mut self.env, turn),
+                let flow = match (self.env.check.is_some(), self.env.profile.is_some()) {
+                    (false, false) => run_wave(wave, &mut self.env, turn),
+                    (false, true) => run_wave_watched::<false, true>(wave, &mut self.env, turn),
+                    (true, false) => run_wave_watched::<true, false>(wave, &mut self.env, turn),
+                    (true, true) => run_wave_watched::<true, true>(wave, &mut self.env, turn),
                 };
                 self.env.clock += wave.executed - before;
                 self.status[index] = match flow {
@@ -635,21 +646,25 @@ pub(crate) fn run_wave(wave: &mut Wave, env: &mut Env<'_>, turn: u64) -> Flow {
 }
 
 /// As [`run_wave`], with check mode's and profile mode's look at every instruction.
-fn run_wave_watched(wave: &mut Wave, env: &mut Env<'_>, turn: u64) -> Flow {
+fn run_wave_watched<const CHECK: bool, const PROFILE: bool>(
+    wave: &mut Wave,
+    env: &mut Env<'_>,
+    turn: u64,
+) -> Flow {
     let code: &Code = env.code;
     for _ in 0..turn {
         let pc = wave.pc;
         let op = &code.ops[pc as usize];
-        let inst = code.insts[pc as usize].as_ref();
         wave.last = pc;
         wave.executed += 1;
-        if let (Some(check), Some(inst)) = (&mut env.check, inst)
-            && let Some(fault) = check.before(wave, op, inst, code)
+        if CHECK
+            && let (Some(check), Some(inst)) = (&mut env.check, &code.insts[pc as usize])
+            && let Some(found) =
+                check.before(wave, op, inst, Around { code, view: &env.view, epoch: env.opened })
         {
-            return env.raise(fault, None);
+            return env.raise_found(wave, found);
         }
-        let exec = [wave.exec(0), wave.exec(1)];
-        if let Some(profile) = &mut env.profile {
+        if PROFILE && let Some(profile) = &mut env.profile {
             let counts = &mut profile[pc as usize];
             counts.executed += 1;
             counts.active_lanes += u64::from(wave.exec64().count_ones());
@@ -658,8 +673,8 @@ fn run_wave_watched(wave: &mut Wave, env: &mut Env<'_>, turn: u64) -> Flow {
         wave.pc = pc + 1;
         // SAFETY: handlers come from `isa::select`, which chose what this machine has.
         let flow = unsafe { (op.run)(wave, env, op) };
-        if let (Some(check), Some(_)) = (&mut env.check, inst) {
-            check.after(wave, exec, op);
+        if CHECK && let Some(check) = &mut env.check {
+            check.after(wave, op);
         }
         if flow != Flow::Next {
             return flow;

@@ -8,8 +8,11 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use crate::exec::check::Cell;
 
 /// Alignment of every allocation, and the least distance between two.
 const GRANULE: u64 = 4096;
@@ -101,6 +104,10 @@ pub(crate) struct Memory {
     written: Region,
     total: u64,
     state: Mutex<State>,
+    /// Check mode's cells, one for each dword of `region`; reserved when it is first asked for.
+    cells: OnceLock<Region>,
+    /// The number of the last actor in `cells`; whoever holds it has them to itself.
+    last_actor: Mutex<u32>,
     /// Allocations with lower numbers count as written: a launch that kept no track of its writes saw them.
     trusted_below: AtomicU64,
     /// Blocks of [`GRANULE`] bytes for launches' arguments, kept from launch to launch.
@@ -131,6 +138,8 @@ impl Memory {
             written,
             total,
             state: Mutex::new(state),
+            cells: OnceLock::new(),
+            last_actor: Mutex::new(0),
             trusted_below,
             blocks: Mutex::default(),
         })
@@ -199,6 +208,10 @@ impl Memory {
         let allocation = Arc::make_mut(&mut state.live).remove(at);
         state.used -= allocation.size;
         self.region.discard(allocation.base, allocation.size);
+        if let Some(cells) = self.cells.get() {
+            let scale = CELL / 4;
+            cells.discard(cells.base + (allocation.base - self.region.base) * scale, allocation.size * scale);
+        }
         if state.freed.len() == REMEMBERED {
             state.freed.pop_front();
         }
@@ -291,12 +304,12 @@ impl Memory {
         Ok(())
     }
 
-    /// The byte with the bits of eight bytes of memory from `address` (a multiple of eight) on.
-    fn written_bits(&self, address: u64) -> &AtomicU8 {
+    /// The bits of 64 bytes of memory from `address` (a multiple of 64) on.
+    fn written_word(&self, address: u64) -> &AtomicU64 {
         let at = self.written.base + (address - self.region.base) / 8;
-        // SAFETY: callers pass addresses within the region, whose bits are mapped; they are accessed through
-        // atomics alone, save when a range is allocated.
-        unsafe { AtomicU8::from_ptr(pointer(at)) }
+        // SAFETY: callers pass addresses within the region, whose bits are mapped; both regions are page-aligned, and
+        // so the word is aligned; bits are accessed through atomics alone, save when a range is allocated.
+        unsafe { AtomicU64::from_ptr(pointer(at).cast()) }
     }
 
     /// Notes that a range within the region was written.
@@ -304,14 +317,12 @@ impl Memory {
         let end = address + size;
         let mut at = address;
         while at < end {
-            let bit = at % 8;
-            let count = (8 - bit).min(end - at);
-            let mask = ((1u16 << count) - 1) << bit;
-            let bits = self.written_bits(at - bit);
-            if mask == 0xff {
-                bits.store(0xff, Ordering::Relaxed);
+            let bit = at % 64;
+            let count = (64 - bit).min(end - at);
+            if count == 64 {
+                self.written_word(at).store(u64::MAX, Ordering::Relaxed);
             } else {
-                bits.fetch_or(mask as u8, Ordering::Relaxed);
+                self.written_word(at - bit).fetch_or(((1 << count) - 1) << bit, Ordering::Relaxed);
             }
             at += count;
         }
@@ -320,24 +331,42 @@ impl Memory {
     /// Notes that a range within the region holds nothing.
     pub fn mark_unwritten(&self, address: u64, size: u64) {
         for at in address..address + size {
-            self.written_bits(at & !7).fetch_and(!(1 << (at % 8)), Ordering::Relaxed);
+            self.written_word(at & !63).fetch_and(!(1 << (at % 64)), Ordering::Relaxed);
         }
     }
 
     /// The first byte of a range within an allocation that was not written.
     pub fn first_unwritten(&self, address: u64, size: u64) -> Option<u64> {
+        let end = address + size;
         let mut at = address;
-        while at < address + size {
-            let bits = self.written_bits(at & !7).load(Ordering::Relaxed);
-            if bits == 0xff {
-                at = (at & !7) + 8;
-            } else if bits >> (at % 8) & 1 != 0 {
-                at += 1;
-            } else {
-                return Some(at);
+        while at < end {
+            let bit = at % 64;
+            let unwritten = !self.written_word(at - bit).load(Ordering::Relaxed) >> bit;
+            if unwritten != 0 {
+                let first = at + u64::from(unwritten.trailing_zeros());
+                return (first < end).then_some(first);
             }
+            at += 64 - bit;
         }
         None
+    }
+
+    /// Check mode's cells, for one launch at a time: others wait.
+    pub fn cells(&self) -> Result<Cells<'_>, MemoryError> {
+        let mut last_actor = self.last_actor.lock().unwrap_or_else(PoisonError::into_inner);
+        let cells = match self.cells.get() {
+            Some(cells) => cells,
+            None => {
+                let region = Region::reserve_anywhere(self.region.size * (CELL / 4))?;
+                self.cells.get_or_init(|| region)
+            }
+        };
+        // Numbers of actors are not used twice.
+        if *last_actor > u32::MAX / 2 {
+            cells.discard(cells.base, cells.size);
+            *last_actor = 0;
+        }
+        Ok(Cells { memory: self, region: cells, last_actor })
     }
 
     /// Whether an allocation counts as written as a whole.
@@ -349,6 +378,52 @@ impl Memory {
     pub fn trust_everything(&self) {
         let next = self.state().next_id;
         self.trusted_below.fetch_max(next, Ordering::Relaxed);
+    }
+}
+
+/// Bytes of a cell.
+const CELL: u64 = size_of::<Cell>() as u64;
+
+/// Check mode's cells, held by one launch.
+pub(crate) struct Cells<'m> {
+    memory: &'m Memory,
+    region: &'m Region,
+    last_actor: MutexGuard<'m, u32>,
+}
+
+impl<'m> Cells<'m> {
+    /// Where the cells are, for the launch that holds them.
+    pub fn map(&self) -> CellMap<'m> {
+        let base = (self.memory.region.base, self.region.base);
+        CellMap { base, last_actor: *self.last_actor, cells: PhantomData }
+    }
+
+    /// Tells the next launch which actors' numbers are in cells.
+    pub fn set_last_actor(&mut self, number: u32) {
+        *self.last_actor = (*self.last_actor).max(number);
+    }
+}
+
+/// Where the cells of global memory are.
+#[derive(Clone, Copy)]
+pub(crate) struct CellMap<'m> {
+    /// Where memory starts, and where its cells do.
+    base: (u64, u64),
+    /// The number of the last actor that may be in a cell.
+    pub last_actor: u32,
+    cells: PhantomData<&'m Region>,
+}
+
+impl<'m> CellMap<'m> {
+    /// The cells of `count` dwords from `address` on, a multiple of four.
+    ///
+    /// # Safety
+    /// The dwords lie within memory, the launch holds [`Cells`], and no other reference to these cells exists.
+    #[inline(always)]
+    pub unsafe fn of(&self, address: u64, count: usize) -> &'m mut [Cell] {
+        let at = self.base.1 + (address - self.base.0) * (CELL / 4);
+        // SAFETY: by the caller's promise; the region has a cell for each dword, and all zeros are a cell.
+        unsafe { std::slice::from_raw_parts_mut(pointer(at).cast(), count) }
     }
 }
 

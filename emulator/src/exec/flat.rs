@@ -197,11 +197,13 @@ fn resolve<const MODE: u8>(
     }
     if MODE == FLAT && !lanes::all_within(&addresses, mask, env.hit(op), size) {
         // Lanes in the LDS and scratch apertures become host addresses; the others are checked here.
-        let addresses = flat_resolve(w, env, op, access, (half, mask), addresses, size)?;
-        return match env.note_global(w, op, access, (half, mask), &addresses, size) {
-            Some(flow) => Err(flow),
-            None => Ok(addresses),
-        };
+        let (addresses, in_lds, in_scratch) =
+            flat_resolve(w, env, op, access, (half, mask), addresses, size)?;
+        let in_memory = mask & !in_lds & !in_scratch;
+        let noted = env
+            .note_global(w, op, access, (half, in_memory), &addresses, size)
+            .or_else(|| env.note_lds(w, op, access, (half, in_lds), &addresses, size));
+        return noted.map_or(Ok(addresses), Err);
     }
     let fault = lanes::check_global(env, op, access, (half, mask), &addresses, size)
         .or_else(|| env.note_global(w, op, access, (half, mask), &addresses, size));
@@ -234,6 +236,7 @@ pub(super) fn to_scratch(
     None
 }
 
+/// Host addresses, and which lanes access LDS and which scratch.
 #[inline(never)]
 fn flat_resolve(
     w: &Wave,
@@ -243,7 +246,8 @@ fn flat_resolve(
     (half, mask): (usize, u32),
     mut addresses: Addresses,
     size: u32,
-) -> Result<Addresses, Flow> {
+) -> Result<(Addresses, u32, u32), Flow> {
+    let (mut in_lds, mut in_scratch) = (0, 0);
     let shared = w.sgpr64(slot::SHARED_BASE) >> 32;
     let private = w.sgpr64(slot::PRIVATE_BASE) >> 32;
     for lane in lanes_of(mask) {
@@ -256,6 +260,7 @@ fn flat_resolve(
                 return Err(env.raise(Fault::LdsOutOfBounds { access, offset, size, limit }, number));
             }
             addresses[lane] = env.lds.as_mut_ptr().expose_provenance() as u64 + offset;
+            in_lds |= 1 << lane;
         } else if address >> 32 == private {
             let limit = w.scratch_size;
             if offset + u64::from(size) > u64::from(limit) {
@@ -264,11 +269,12 @@ fn flat_resolve(
             }
             let lane_base = (half * LANES + lane) as u64 * u64::from(limit);
             addresses[lane] = w.scratch_base + lane_base + offset;
+            in_scratch |= 1 << lane;
         } else if !env.is_valid(op, address, size) {
             return Err(env.out_of_bounds(access, address, size, number));
         }
     }
-    Ok(addresses)
+    Ok((addresses, in_lds, in_scratch))
 }
 
 struct LoadFrom<L: Load<N>, const N: usize, const MODE: u8>(std::marker::PhantomData<L>);

@@ -70,7 +70,7 @@ pub(crate) struct Env<'m> {
     /// Profile mode's counts, one for each instruction.
     pub profile: Option<Vec<crate::profile::Counts>>,
     /// Check mode's knowledge.
-    pub check: Option<Box<check::Check>>,
+    pub check: Option<Box<check::Check<'m>>>,
     /// What went wrong, and in which lane.
     pub fault: Option<(Box<Fault>, Option<u32>)>,
 }

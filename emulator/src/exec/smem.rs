@@ -128,6 +128,9 @@ impl Exec for Load {
         if !env.is_valid(op, address, u32::from(count) * 4) {
             return env.out_of_bounds(Access::Read, address, u32::from(count) * 4, None);
         }
+        if let Some(flow) = env.note_scalar(w, op, Some(op.dst[0]), address, u32::from(count) * 4) {
+            return flow;
+        }
         let from = pointer(address).cast::<u32>();
         for n in 0..count {
             // SAFETY: the range was found to lie within an allocation.
@@ -146,6 +149,9 @@ impl Exec for LoadSmall {
         let size = if code >= Width::U16.code() { 2 } else { 1 };
         if !env.is_valid(op, address, size) {
             return env.out_of_bounds(Access::Read, address, size, None);
+        }
+        if let Some(flow) = env.note_scalar(w, op, Some(op.dst[0]), address, size) {
+            return flow;
         }
         let from = pointer(address);
         // SAFETY: the range was found to lie within an allocation.
@@ -186,6 +192,10 @@ impl Exec for BufferLoad {
                 if !env.is_valid(op, address, size as u32) {
                     return env.out_of_bounds(Access::Read, address, size as u32, None);
                 }
+                let into = Some(op.dst[0].dword(n as u16));
+                if let Some(flow) = env.note_scalar(w, op, into, address, size as u32) {
+                    return flow;
+                }
                 // SAFETY: the range was found to lie within an allocation, and is no longer than `bytes`.
                 unsafe { pointer(address).copy_to_nonoverlapping(bytes.as_mut_ptr(), size as usize) };
             }
@@ -208,6 +218,9 @@ impl Exec for Store {
         let count = (op.imm >> 32) as u16 & 0x1f;
         if !env.is_valid(op, address, u32::from(count) * 4) {
             return env.out_of_bounds(Access::Write, address, u32::from(count) * 4, None);
+        }
+        if let Some(flow) = env.note_scalar(w, op, None, address, u32::from(count) * 4) {
+            return flow;
         }
         for n in 0..count {
             let value = w.scalar(op.src[2].dword(n));

@@ -3,6 +3,8 @@
 //! A program is lines `text ; hexadecimal dwords`. The dwords are what runs; the decoder must agree with the text.
 #![allow(dead_code, reason = "each test file uses a part")]
 
+pub mod hostile;
+
 use amdgpu_emulator::{CodeObject, Generation, Gfx, decode};
 use serde_json::{Value, json};
 

@@ -1,0 +1,462 @@
+//! Accesses to LDS and global memory: whether what they read was written, and whether they race.
+
+use super::race::{Cell, Mark, Place, Unconfirmed};
+use super::{Check, Found};
+use crate::exec::lanes::{Addresses, lanes_of};
+use crate::exec::op::{Dst, Flow, Op};
+use crate::exec::wave::{LANES, Wave};
+use crate::exec::{Code, Env};
+use crate::fault::{Access, Fault, Nearest, OtherAccess, Space};
+use crate::gfx::{Generation, Gfx};
+use crate::memory;
+
+/// One access of half a wave.
+#[derive(Clone, Copy)]
+struct Lanes<'a> {
+    op: &'a Op,
+    access: Access,
+    half: usize,
+    mask: u32,
+    /// Addresses; in LDS offsets.
+    addresses: &'a Addresses,
+    /// Bytes of each lane.
+    size: u32,
+}
+
+/// Neighbouring bytes that lanes access: `start..end`.
+#[derive(Clone, Copy)]
+struct Run {
+    start: u64,
+    end: u64,
+    /// The value under way to them holds something.
+    stored: bool,
+}
+
+impl Env<'_> {
+    /// Check mode's and profile mode's look at an access to LDS: `addresses` are host addresses.
+    #[inline(always)]
+    pub(in crate::exec) fn note_lds(
+        &mut self,
+        wave: &Wave,
+        op: &Op,
+        access: Access,
+        lanes: (usize, u32),
+        addresses: &Addresses,
+        size: u32,
+    ) -> Option<Flow> {
+        if self.check.is_none() && self.profile.is_none() {
+            return None;
+        }
+        let base = self.lds.as_ptr().expose_provenance() as u64;
+        let offsets = addresses.map(|address| address.wrapping_sub(base));
+        self.note::<true>(wave, Lanes { op, access, half: lanes.0, mask: lanes.1, addresses: &offsets, size })
+    }
+
+    /// Check mode's and profile mode's look at an access to global memory.
+    #[inline(always)]
+    pub(in crate::exec) fn note_global(
+        &mut self,
+        wave: &Wave,
+        op: &Op,
+        access: Access,
+        lanes: (usize, u32),
+        addresses: &Addresses,
+        size: u32,
+    ) -> Option<Flow> {
+        if self.check.is_none() && self.profile.is_none() {
+            return None;
+        }
+        self.note::<false>(wave, Lanes { op, access, half: lanes.0, mask: lanes.1, addresses, size })
+    }
+
+    /// As [`Env::note_global`], for the scalar unit; what is read goes to `into`.
+    #[inline(always)]
+    pub(in crate::exec) fn note_scalar(
+        &mut self,
+        wave: &Wave,
+        op: &Op,
+        into: Option<Dst>,
+        address: u64,
+        size: u32,
+    ) -> Option<Flow> {
+        if self.check.is_none() && self.profile.is_none() {
+            return None;
+        }
+        let mut addresses = [0; LANES];
+        addresses[0] = address;
+        let access = if into.is_some() { Access::Read } else { Access::Write };
+        let lanes = Lanes { op, access, half: 0, mask: 1, addresses: &addresses, size };
+        self.count_global(op, access, 1, &addresses, size);
+        let mut check = self.check.take()?;
+        let found = check.scalar_access(self, wave, lanes, into);
+        self.check = Some(check);
+        found.map(|found| self.raise(found.fault, None))
+    }
+
+    #[inline(never)]
+    fn note<const IN_LDS: bool>(&mut self, wave: &Wave, lanes: Lanes<'_>) -> Option<Flow> {
+        let Lanes { op, access, mask, addresses, size, .. } = lanes;
+        if IN_LDS {
+            self.count_lds(op, access, mask, addresses, size);
+        } else {
+            self.count_global(op, access, mask, addresses, size);
+        }
+        if mask == 0 {
+            return None;
+        }
+        let mut check = self.check.take()?;
+        let found = check.access::<IN_LDS>(self, wave, lanes);
+        self.check = Some(check);
+        found.map(|found| self.raise(found.fault, found.lane))
+    }
+}
+
+impl Check<'_> {
+    /// The number of the wave as it is now; see [`race`](super::race).
+    #[inline(always)]
+    fn actor(&mut self, wave: &Wave, epoch: u32) -> u32 {
+        let shadow = &mut self.waves[wave.index as usize];
+        if shadow.actor == 0 || shadow.actor_epoch != epoch {
+            let actor = self.races.new_actor(wave.index, epoch);
+            (shadow.actor, shadow.last_actor, shadow.actor_epoch) = (actor, actor, epoch);
+        }
+        shadow.actor
+    }
+
+    #[inline(always)]
+    fn access<const IN_LDS: bool>(&mut self, env: &Env<'_>, wave: &Wave, lanes: Lanes<'_>) -> Option<Found> {
+        let actor = self.actor(wave, env.opened);
+        let Lanes { op, access, half, mask, addresses, size } = lanes;
+        let stored = self.stored[half];
+        if access == Access::Atomic || self.facts.of(op).is_some_and(|facts| facts.coherent) {
+            for lane in lanes_of(mask) {
+                self.synchronise::<IN_LDS>(env, wave, lanes, actor, addresses[lane]);
+            }
+            if access == Access::Atomic {
+                // Whatever comes next is behind the release.
+                self.waves[wave.index as usize].actor = 0;
+            }
+        }
+        let first = mask.trailing_zeros() as usize & (LANES - 1);
+        let count = mask.count_ones();
+        if u64::from(mask) >> first == (1 << count) - 1 && (stored & mask == mask || access != Access::Write)
+        {
+            let mut apart = 0;
+            for lane in 0..LANES {
+                let expected = addresses[first]
+                    .wrapping_add((lane.wrapping_sub(first) as u64).wrapping_mul(size.into()));
+                apart |= u32::from(addresses[lane] != expected) << lane;
+            }
+            if apart & mask == 0 {
+                let start = addresses[first];
+                let run = Run { start, end: start + u64::from(count * size), stored: true };
+                return self.run::<IN_LDS>(env, wave, lanes, actor, run);
+            }
+        }
+        let mut lanes_left = lanes_of(mask);
+        let run_of = |lane: usize| {
+            let start = addresses[lane];
+            Run { start, end: start + u64::from(size), stored: stored >> lane & 1 != 0 }
+        };
+        let mut run = run_of(lanes_left.next()?);
+        for lane in lanes_left {
+            let next = run_of(lane);
+            if next.start == run.end && next.stored == run.stored {
+                run.end = next.end;
+            } else if access != Access::Read || next.end != run.end || next.start < run.start {
+                if let Some(found) = self.run::<IN_LDS>(env, wave, lanes, actor, run) {
+                    return Some(found);
+                }
+                run = next;
+            }
+        }
+        self.run::<IN_LDS>(env, wave, lanes, actor, run)
+    }
+
+    /// Looks at the bytes of one run.
+    #[inline(always)]
+    fn run<const IN_LDS: bool>(
+        &mut self,
+        env: &Env<'_>,
+        wave: &Wave,
+        lanes: Lanes<'_>,
+        actor: u32,
+        run: Run,
+    ) -> Option<Found> {
+        let Run { start, end, stored } = run;
+        let access = lanes.access;
+        if IN_LDS {
+            let written = &mut self.lds_written[start as usize..end as usize];
+            if access == Access::Write {
+                written.fill(stored);
+            } else if written.iter().fold(false, |any, written| any | !written) {
+                let at = written.iter().position(|written| !written).unwrap_or(0) as u64;
+                return Some(self.uninitialised::<IN_LDS>(env, lanes, start + at));
+            }
+        } else {
+            let trusted = self.allocation(env, start)?;
+            if access == Access::Write {
+                if stored {
+                    env.memory.mark_written(start, end - start);
+                } else {
+                    env.memory.mark_unwritten(start, end - start);
+                }
+            } else if !trusted && let Some(first) = env.memory.first_unwritten(start, end - start) {
+                return Some(self.uninitialised::<IN_LDS>(env, lanes, first));
+            }
+        }
+        self.note_cells::<IN_LDS>(env, wave, lanes, actor, (start, end))
+    }
+
+    /// A scalar load may be wider than what the program reads: that its tail holds nothing matters where the register
+    /// is used.
+    fn scalar_access(
+        &mut self,
+        env: &Env<'_>,
+        wave: &Wave,
+        lanes: Lanes<'_>,
+        into: Option<Dst>,
+    ) -> Option<Found> {
+        let (start, size) = (lanes.addresses[0], u64::from(lanes.size));
+        let actor = self.actor(wave, env.opened);
+        let trusted = self.allocation(env, start)?;
+        match into {
+            None => env.memory.mark_written(start, size),
+            Some(_) if trusted => {}
+            Some(into) => {
+                if let Some(first) = env.memory.first_unwritten(start, size.min(4)) {
+                    return Some(self.uninitialised::<false>(env, lanes, first));
+                }
+                for dword in 1..size.div_ceil(4) {
+                    if env.memory.first_unwritten(start + dword * 4, 4).is_some() {
+                        self.waves[wave.index as usize].forget(into.dword(dword as u16));
+                    }
+                }
+            }
+        }
+        self.note_cells::<false>(env, wave, lanes, actor, (start, start + size))
+    }
+
+    /// Looks at the last accesses to neighbouring bytes, and notes this one.
+    #[inline(always)]
+    fn note_cells<const IN_LDS: bool>(
+        &mut self,
+        env: &Env<'_>,
+        wave: &Wave,
+        lanes: Lanes<'_>,
+        actor: u32,
+        (start, end): (u64, u64),
+    ) -> Option<Found> {
+        let access = lanes.access;
+        let facts = self.facts.of(lanes.op)?;
+        let atomic = access == Access::Atomic || facts.coherent;
+        let mark = Mark::new(actor, lanes.op.inst, atomic, 0xf);
+        let (from, to) = (start / 4, end.div_ceil(4));
+        let mut taken = Vec::new();
+        let cells: &mut [Cell] = if IN_LDS {
+            // Put back below.
+            taken = std::mem::take(&mut self.lds);
+            &mut taken[from as usize..to as usize]
+        } else {
+            // SAFETY: the run lies within an allocation, and this is the only reference to cells.
+            unsafe { self.global.of(from * 4, (to - from) as usize) }
+        };
+        let mut found = None;
+        let whole = start.is_multiple_of(4) && end.is_multiple_of(4);
+        for (n, cell) in cells.iter_mut().enumerate() {
+            let mut mark = mark;
+            if !whole {
+                let dword = (from + n as u64) * 4;
+                let (low, high) = (start.saturating_sub(dword).min(4), (end - dword).min(4));
+                mark = Mark::new(actor, lanes.op.inst, atomic, 0xf << low & !(0xf << high) & 0xf);
+            }
+            let others = (self.races.is_current::<IN_LDS>(cell.write) && cell.write.actor != actor)
+                || (access != Access::Read
+                    && self.races.is_current::<IN_LDS>(cell.read)
+                    && cell.read.actor != actor);
+            if others {
+                let place = (IN_LDS, from + n as u64);
+                found = self.conflict::<IN_LDS>(env, wave, lanes, *cell, mark, place);
+                if found.is_some() {
+                    break;
+                }
+            }
+            cell.note(mark, access != Access::Read);
+        }
+        if IN_LDS {
+            self.lds = taken;
+        }
+        found
+    }
+
+    /// The earlier access to a dword that `mark` races with, if any.
+    #[inline(never)]
+    fn conflict<const IN_LDS: bool>(
+        &mut self,
+        env: &Env<'_>,
+        wave: &Wave,
+        lanes: Lanes<'_>,
+        cell: Cell,
+        mark: Mark,
+        place: Place,
+    ) -> Option<Found> {
+        let races = |other: Mark| {
+            self.races.is_current::<IN_LDS>(other)
+                && other.actor != mark.actor
+                && other.bytes() & mark.bytes() != 0
+                && !(other.is_atomic() && mark.is_atomic())
+                && !self.races.is_ordered(other, mark.actor)
+        };
+        let is_read = lanes.access == Access::Read;
+        let (other, kind) = if races(cell.write) {
+            (cell.write, Access::Write)
+        } else if !is_read && races(cell.read) {
+            (cell.read, Access::Read)
+        } else {
+            return None;
+        };
+        // Before gfx12 and gfx942, an atomic store is a plain one; the load tells.
+        let plain_stores = env.gfx != Gfx::Gfx942 && env.gfx.generation() != Generation::Gfx12;
+        if !IN_LDS && plain_stores && other.bytes() == 0xf && mark.bytes() == 0xf {
+            let read = if is_read { mark } else { other };
+            let is_store = lanes.access == Access::Write || kind == Access::Write;
+            if read.is_atomic() && is_store && (is_read || kind == Access::Read) {
+                if is_read {
+                    self.races.acquire_store(place, other.actor, mark.actor);
+                }
+                return None;
+            }
+        }
+        let address = place.1 * 4;
+        let lane = lane_at(lanes, address);
+        let aligned = matches!(lanes.size, 4 | 8) && lanes.addresses[lane].is_multiple_of(lanes.size.into());
+        let number = (lanes.half * LANES + lane) as u32;
+        if is_read && !mark.is_atomic() && other.is_atomic() && aligned {
+            let (address, size) = (lanes.addresses[lane], lanes.size);
+            let unconfirmed = Unconfirmed { op: mark.op(), address, size, lane: Some(number), other };
+            self.races.unconfirmed.insert((wave.index, place), unconfirmed);
+            return None;
+        }
+        if lanes.access == Access::Atomic
+            && kind == Access::Read
+            && other.bytes() == 0xf
+            && let Some(reader) = self.races.wave_of(other).filter(|&wave| !self.waves[wave as usize].ended)
+        {
+            let unconfirmed = Unconfirmed { op: other.op(), address, size: 4, lane: None, other: mark };
+            self.races.unconfirmed.insert((reader, place), unconfirmed);
+            return None;
+        }
+        let other = self.races.other(env.code, other, kind);
+        let fault = race(IN_LDS, &env.view, lanes.access, (lanes.addresses[lane], lanes.size), other);
+        Some(Found { fault, lane: Some(number), op: None })
+    }
+
+    /// The wave ends or stands at a barrier: its loads beside atomics that no compare-and-swap followed are races.
+    #[cold]
+    pub(super) fn unconfirmed(&mut self, wave: &Wave, code: &Code, view: &memory::View) -> Option<Found> {
+        let key = *self.races.unconfirmed.range((wave.index, (false, 0))..).next()?.0;
+        let (reader, (in_lds, _)) = key;
+        if reader != wave.index {
+            return None;
+        }
+        let Unconfirmed { op, address, size, lane, other } = self.races.unconfirmed.remove(&key)?;
+        let other = self.races.other(code, other, Access::Read);
+        let fault = race(in_lds, view, Access::Read, (address, size), other);
+        Some(Found { fault, lane, op: Some(op) })
+    }
+
+    /// An atomic orders what comes before it and after it, and makes the wave's plain load of the place part of it
+    /// if it compares and swaps.
+    fn synchronise<const IN_LDS: bool>(
+        &mut self,
+        env: &Env<'_>,
+        wave: &Wave,
+        lanes: Lanes<'_>,
+        actor: u32,
+        address: u64,
+    ) {
+        if !IN_LDS && self.allocation(env, address).is_none() {
+            return;
+        }
+        let Some(facts) = self.facts.of(lanes.op) else { return };
+        let place = (IN_LDS, address / 4);
+        let shadow = &self.waves[wave.index as usize];
+        if facts.returns {
+            self.races.acquire(place, actor);
+        }
+        if lanes.access == Access::Atomic {
+            let limit = if IN_LDS || shadow.stores == 0 { actor } else { shadow.settled_actor };
+            self.races.release(place, actor, limit);
+        }
+        if facts.compares_and_swaps {
+            for dword in address / 4..(address + u64::from(lanes.size)).div_ceil(4) {
+                self.races.unconfirmed.remove(&(wave.index, (IN_LDS, dword)));
+                let cell = if IN_LDS {
+                    &mut self.lds[dword as usize]
+                } else {
+                    // SAFETY: the address lies within an allocation, and this is the only reference to cells.
+                    unsafe { &mut self.global.of(dword * 4, 1)[0] }
+                };
+                if self.races.wave_of(cell.read) == Some(wave.index) {
+                    cell.confirm_read();
+                }
+            }
+        }
+    }
+
+    fn uninitialised<const IN_LDS: bool>(&self, env: &Env<'_>, lanes: Lanes<'_>, address: u64) -> Found {
+        let lane = lane_at(lanes, address);
+        let (space, nearest) = if IN_LDS {
+            (Space::Lds, None)
+        } else {
+            (Space::Global, Some(nearest(&env.view, lanes.addresses[lane])))
+        };
+        let fault = Fault::Uninitialised { space, address, size: lanes.size, nearest };
+        Found { fault, lane: Some((lanes.half * LANES + lane) as u32), op: None }
+    }
+
+    /// Whether an address lies in an allocation, and if so, whether that counts as written as a whole. LDS and
+    /// scratch through a flat address lie in none.
+    #[inline(always)]
+    fn allocation(&mut self, env: &Env<'_>, address: u64) -> Option<bool> {
+        let (start, end, trusted) = self.last_allocation;
+        if (start..end).contains(&address) { Some(trusted) } else { self.last_allocation_of(env, address) }
+    }
+
+    fn last_allocation_of(&mut self, env: &Env<'_>, address: u64) -> Option<bool> {
+        let allocation = memory::find(&env.view, address)?;
+        let trusted = env.memory.is_trusted(allocation);
+        self.last_allocation = (allocation.base, allocation.end(), trusted);
+        Some(trusted)
+    }
+}
+
+/// The lane that accesses the byte at an address, or one behind it within its dword.
+fn lane_at(lanes: Lanes<'_>, address: u64) -> usize {
+    let touches = |lane: &usize| {
+        let start = lanes.addresses[*lane];
+        start < address + 4 && address < start + u64::from(lanes.size)
+    };
+    lanes_of(lanes.mask).find(touches).unwrap_or(lanes.mask.trailing_zeros() as usize & (LANES - 1))
+}
+
+/// The fault of an access to `(address, size)` that races with `other`.
+fn race(
+    in_lds: bool,
+    view: &memory::View,
+    access: Access,
+    (address, size): (u64, u32),
+    other: OtherAccess,
+) -> Fault {
+    if in_lds {
+        Fault::LdsRace { access, offset: address, size, other }
+    } else {
+        Fault::GlobalRace { access, address, size, other, nearest: nearest(view, address) }
+    }
+}
+
+fn nearest(view: &memory::View, address: u64) -> Nearest {
+    let allocation = memory::find(view, address).cloned();
+    let base = allocation.as_ref().map_or(0, |allocation| allocation.base);
+    Nearest { allocation, offset: address.wrapping_sub(base) as i64 }
+}

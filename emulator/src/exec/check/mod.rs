@@ -1,0 +1,163 @@
+//! Check mode: bugs that do no visible harm, found by what each instruction reads and writes.
+//!
+//! Registers, LDS and global memory have shadows that say whether they were written; loads under way are
+//! followed until they are waited for; and every LDS and global dword remembers its last write and read. [`race`]
+//! says which accesses are ordered.
+//!
+//! A launch in check mode runs on one thread, one workgroup after the other, so that its report is the same every
+//! time; whether two accesses race does not depend on which one happened to come first.
+
+mod access;
+mod facts;
+mod race;
+mod shadow;
+
+use self::facts::FactTable;
+pub(crate) use self::race::Cell;
+use self::race::Races;
+pub(crate) use self::shadow::Registers;
+use self::shadow::{Shadow, name_of};
+use super::op::Op;
+use super::wave::Wave;
+use super::{Code, Env};
+use crate::fault::Fault;
+use crate::inst::Inst;
+use crate::memory::{CellMap, View};
+
+/// What check mode knows.
+pub(crate) struct Check<'m> {
+    waves: Vec<Shadow>,
+    /// For each byte of LDS whether it was written.
+    lds_written: Vec<bool>,
+    lds: Vec<Cell>,
+    /// Cells of global memory.
+    global: CellMap<'m>,
+    /// The allocation that was accessed last: start, end, and whether it counts as written.
+    last_allocation: (u64, u64, bool),
+    facts: FactTable,
+    races: Races,
+    /// Lanes of the value under way to memory that hold something, per half.
+    stored: [u32; 2],
+}
+
+/// What surrounds a wave.
+#[derive(Clone, Copy)]
+pub(crate) struct Around<'a> {
+    pub code: &'a Code,
+    pub view: &'a View,
+    /// How often the workgroup's barrier has opened.
+    pub epoch: u32,
+}
+
+/// A fault, the lane that it is the doing of, and the instruction if that is an earlier one.
+pub(crate) struct Found {
+    pub fault: Fault,
+    pub lane: Option<u32>,
+    pub op: Option<u32>,
+}
+
+impl<'m> Check<'m> {
+    pub fn new(waves: u32, lds: u32, code: &Code, global: CellMap<'m>) -> Check<'m> {
+        Check {
+            waves: vec![Shadow::default(); waves as usize],
+            lds_written: vec![false; lds as usize],
+            lds: vec![Cell::default(); lds as usize / 4 + 1],
+            global,
+            last_allocation: (0, 0, false),
+            facts: FactTable::new(code),
+            races: Races::new(global.last_actor),
+            stored: [0; 2],
+        }
+    }
+
+    /// The number of the last actor that is in a cell; see [`race`].
+    pub fn last_actor(&self) -> u32 {
+        self.races.last_actor()
+    }
+
+    /// Forgets what belongs to a workgroup; `registers` says what the dispatcher has set.
+    pub fn begin_workgroup(&mut self, workgroup: [u32; 3], waves: &[Wave], user: Registers, code: &Code) {
+        self.races.begin_workgroup(workgroup);
+        self.lds_written.fill(false);
+        for (shadow, wave) in self.waves.iter_mut().zip(waves) {
+            shadow.begin(wave, user, code);
+        }
+    }
+
+    /// Looks at an instruction before it is executed, and notes what it is about to write.
+    #[inline(always)]
+    pub fn before(&mut self, wave: &Wave, op: &Op, inst: &Inst, env: Around<'_>) -> Option<Found> {
+        let Around { code, view, epoch } = env;
+        self.facts.prepare(op, inst, code);
+        let table = &self.facts;
+        let facts = table.of(op)?;
+        let shadow = &mut self.waves[wave.index as usize];
+        let found = |fault| Some(Found { fault, lane: None, op: None });
+        if shadow.underway != 0
+            && let Some(fault) = shadow.missing_wait(facts, table, code)
+        {
+            return found(fault);
+        }
+        if let Some(register) = shadow.uninitialised(wave, table.numbers(facts.decides)) {
+            let (register, purpose) = (name_of(register), facts.purpose);
+            return found(Fault::UninitialisedRegister { register, purpose });
+        }
+        self.stored = [u32::MAX; 2];
+        for &register in table.numbers(facts.data) {
+            for half in 0..wave.halves() {
+                self.stored[half] &= shadow.lanes(wave, usize::from(register), half);
+            }
+        }
+        match &facts.parts[..] {
+            [] => {}
+            [part] => {
+                let written = shadow.sources(wave, table.numbers(part.sources));
+                shadow.spread(wave, part, table.numbers(part.destinations), written);
+            }
+            parts => {
+                // What is written is decided before any of it is: a destination may be a source too.
+                let mut written = [([0; 2], false); 4];
+                for (part, written) in parts.iter().zip(&mut written) {
+                    *written = shadow.sources(wave, table.numbers(part.sources));
+                }
+                for (part, written) in parts.iter().zip(written) {
+                    shadow.spread(wave, part, table.numbers(part.destinations), written);
+                }
+            }
+        }
+        for &(queue, left) in &facts.waits {
+            shadow.drain(queue, left);
+        }
+        if facts.stops || facts.invalidates {
+            shadow.ended |= facts.ends;
+            let (stops, invalidates) = (facts.stops, facts.invalidates);
+            if invalidates {
+                self.races.invalidate(wave.index, epoch);
+            }
+            if stops {
+                return self.unconfirmed(wave, code, view);
+            }
+        }
+        None
+    }
+
+    /// Notes the load or store that an instruction has started.
+    #[inline(always)]
+    pub fn after(&mut self, wave: &Wave, op: &Op) {
+        let Some(facts) = self.facts.of(op) else { return };
+        for &queue in &facts.queues {
+            self.waves[wave.index as usize].start_load(queue, facts.load);
+        }
+    }
+}
+
+impl Env<'_> {
+    /// Notes what check mode found; where, if that is not the instruction that is executed.
+    #[cold]
+    pub fn raise_found(&mut self, wave: &mut Wave, found: Found) -> super::Flow {
+        if let Some(op) = found.op {
+            wave.last = op;
+        }
+        self.raise(found.fault, found.lane)
+    }
+}

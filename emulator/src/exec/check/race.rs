@@ -1,0 +1,293 @@
+//! Which accesses are ordered.
+//!
+//! An actor is a wave between two barriers, two releases, and two waits for its stores; each access in a [`Cell`] is
+//! by one. Accesses of different waves are ordered
+//! - within a workgroup, by a barrier between them (counted per workgroup: LDS and global memory alike);
+//! - by an atomic that the earlier one's wave made on an address after the access (and after it had waited for its
+//!   stores), or that a wave made behind a barrier, if the later one's wave, or one behind whose barrier it is, has
+//!   made one on the address after that, got the old value, and — another workgroup's — has then invalidated its
+//!   cache. Loads with the cache policy of atomic loads count as such an atomic. An atomic has no scope of its own
+//!   in machine code: these waits and invalidations are what a scope and an ordering become.
+//!
+//! Accesses that are both atomic do not race. LLVM begins a compare-and-swap loop with a plain load; a plain, aligned
+//! load of 4 or 8 bytes is therefore taken as atomic if its wave makes a compare-and-swap on the address before it
+//! ends or stands at a barrier, and is a race if it does not.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+use crate::exec::Code;
+use crate::fault::{Access, OtherAccess};
+
+/// The last accesses to a dword.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Cell {
+    pub write: Mark,
+    pub read: Mark,
+}
+
+/// An access to a dword.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Mark {
+    /// An actor's number, larger than [`Races::first`]; smaller ones are of earlier launches, or nobody's.
+    pub actor: u32,
+    /// The instruction's index, shifted left by 5; bit 4: it is atomic; bits 3:0: bytes.
+    what: u32,
+}
+
+const ATOMIC: u32 = 1 << 4;
+
+impl Mark {
+    #[inline(always)]
+    pub fn new(actor: u32, op: u32, atomic: bool, bytes: u32) -> Mark {
+        Mark { actor, what: op << 5 | u32::from(atomic) << 4 | bytes }
+    }
+
+    #[inline(always)]
+    pub fn is_atomic(self) -> bool {
+        self.what & ATOMIC != 0
+    }
+
+    #[inline(always)]
+    pub fn bytes(self) -> u32 {
+        self.what & 0xf
+    }
+
+    pub fn op(self) -> u32 {
+        self.what >> 5
+    }
+}
+
+impl Cell {
+    /// Takes an access as the last one; bytes of the same actor's stay beside it.
+    #[inline(always)]
+    pub fn note(&mut self, mark: Mark, writes: bool) {
+        let into = if writes { &mut self.write } else { &mut self.read };
+        let same = into.actor == mark.actor && into.is_atomic() == mark.is_atomic();
+        *into = Mark { what: mark.what | if same { into.bytes() } else { 0 }, ..mark };
+    }
+
+    /// A wave's earlier load turns out to be part of an atomic.
+    pub fn confirm_read(&mut self) {
+        self.read.what |= ATOMIC;
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Actor {
+    /// Number of its workgroup in the order of execution.
+    group: u32,
+    wave: u32,
+    /// How often the workgroup's barrier had opened.
+    epoch: u32,
+}
+
+/// An atomic on an address: by whom, and the wave's last actor whose stores had arrived.
+#[derive(Clone, Copy)]
+struct Release {
+    actor: u32,
+    limit: u32,
+}
+
+/// How many releases of an address a wave has come after: now, and before the epoch in which it last did.
+#[derive(Clone, Copy, Default)]
+struct Acquired {
+    count: u32,
+    epoch: u32,
+    before: u32,
+}
+
+impl Acquired {
+    fn update(&mut self, count: u32, epoch: u32) {
+        if self.epoch != epoch {
+            (self.before, self.epoch) = (self.count, epoch);
+        }
+        self.count = count;
+    }
+}
+
+/// A plain load beside an atomic access: a race unless a compare-and-swap follows.
+pub(super) struct Unconfirmed {
+    /// The load.
+    pub op: u32,
+    pub address: u64,
+    pub size: u32,
+    pub lane: Option<u32>,
+    /// The atomic.
+    pub other: Mark,
+}
+
+/// Where a dword is: its address, and whether that is one in LDS.
+pub(super) type Place = (bool, u64);
+
+/// Multiplies: the keys are small numbers and addresses.
+#[derive(Default)]
+pub(super) struct Mix(u64);
+
+impl Hasher for Mix {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.write_u64(byte.into()));
+    }
+
+    fn write_u8(&mut self, n: u8) {
+        self.write_u64(n.into());
+    }
+
+    fn write_u32(&mut self, n: u32) {
+        self.write_u64(n.into());
+    }
+
+    fn write_u64(&mut self, n: u64) {
+        let product = u128::from(self.0 ^ n) * 0x9e37_79b9_7f4a_7c15;
+        self.0 = product as u64 ^ (product >> 64) as u64;
+    }
+}
+
+type Map<K, V> = HashMap<K, V, BuildHasherDefault<Mix>>;
+
+/// Who made which accesses, and what orders them.
+pub(super) struct Races {
+    /// Numbers up to this one are actors of earlier launches.
+    first: u32,
+    /// Numbers up to this one are actors of earlier workgroups, which had another LDS.
+    first_of_group: u32,
+    actors: Vec<Actor>,
+    workgroups: Vec<[u32; 3]>,
+    /// For each place, the atomics that waves made on it, in order.
+    releases: Map<Place, Vec<Release>>,
+    /// The releases that waves of this workgroup have come after.
+    local: Map<(u32, Place), Acquired>,
+    /// Those of them that count for other workgroups' accesses: the wave has invalidated its cache.
+    device: Map<(u32, Place), Acquired>,
+    /// By wave and dword.
+    pub unconfirmed: std::collections::BTreeMap<(u32, Place), Unconfirmed>,
+}
+
+impl Races {
+    pub fn new(first: u32) -> Races {
+        Races {
+            first,
+            first_of_group: first,
+            actors: Vec::new(),
+            workgroups: Vec::new(),
+            releases: Map::default(),
+            local: Map::default(),
+            device: Map::default(),
+            unconfirmed: Default::default(),
+        }
+    }
+
+    /// The number of the last actor.
+    pub fn last_actor(&self) -> u32 {
+        self.first + self.actors.len() as u32
+    }
+
+    pub fn begin_workgroup(&mut self, workgroup: [u32; 3]) {
+        self.workgroups.push(workgroup);
+        self.first_of_group = self.last_actor();
+        self.local.clear();
+        self.device.clear();
+        self.unconfirmed.clear();
+    }
+
+    /// A new actor's number.
+    pub fn new_actor(&mut self, wave: u32, epoch: u32) -> u32 {
+        // Past this, which takes gigabytes, waves stay the same actor.
+        if self.actors.len() < (u32::MAX / 4) as usize {
+            let group = self.workgroups.len() as u32 - 1;
+            self.actors.push(Actor { group, wave, epoch });
+        }
+        self.last_actor()
+    }
+
+    fn actor(&self, number: u32) -> Actor {
+        self.actors[(number - self.first) as usize - 1]
+    }
+
+    /// Whether an access by an actor of this launch is in a mark; for LDS, of this workgroup.
+    #[inline(always)]
+    pub fn is_current<const IN_LDS: bool>(&self, mark: Mark) -> bool {
+        mark.actor > if IN_LDS { self.first_of_group } else { self.first }
+    }
+
+    /// The wave of this workgroup that made an access, if it was one of this workgroup.
+    pub fn wave_of(&self, mark: Mark) -> Option<u32> {
+        (mark.actor > self.first_of_group).then(|| self.actor(mark.actor).wave)
+    }
+
+    /// Whether an earlier access happens before what `actor` does now.
+    pub fn is_ordered(&self, other: Mark, actor: u32) -> bool {
+        let (a, b) = (self.actor(other.actor), self.actor(actor));
+        let same_group = a.group == b.group;
+        if same_group && (a.wave == b.wave || a.epoch < b.epoch) {
+            return true;
+        }
+        let acquired = if same_group { &self.local } else { &self.device };
+        acquired.iter().any(|(&(wave, place), acquired)| {
+            let count =
+                if wave == b.wave || acquired.epoch < b.epoch { acquired.count } else { acquired.before };
+            let Some(releases) = self.releases.get(&place) else { return false };
+            let releases = &releases[..(count as usize).min(releases.len())];
+            // Workgroups run one after the other.
+            let start = releases.partition_point(|release| self.actor(release.actor).group < a.group);
+            let of_group = releases[start..].iter().map(|release| (self.actor(release.actor), release.limit));
+            of_group
+                .take_while(|(by, _)| by.group == a.group)
+                .any(|(by, limit)| by.wave == a.wave && other.actor <= limit || a.epoch < by.epoch)
+        })
+    }
+
+    /// An atomic comes after those that were made on the place. Without an old value nobody knows.
+    pub fn acquire(&mut self, place: Place, actor: u32) {
+        let Actor { wave, epoch, .. } = self.actor(actor);
+        let count = self.releases.get(&place).map_or(0, Vec::len) as u32;
+        if count != 0 {
+            self.local.entry((wave, place)).or_default().update(count, epoch);
+        }
+    }
+
+    /// An atomic lets those that come after it on the place know of what the wave did before.
+    pub fn release(&mut self, place: Place, actor: u32, limit: u32) {
+        let Actor { group, wave, epoch } = self.actor(actor);
+        let release = Release { actor, limit };
+        let releases = self.releases.entry(place).or_default();
+        let last = releases.last_mut().filter(|last| {
+            let by = self.actors[(last.actor - self.first) as usize - 1];
+            (by.group, by.wave, by.epoch) == (group, wave, epoch)
+        });
+        // Nobody has been at the place in between: whoever comes sees this one.
+        match last {
+            Some(last) => *last = release,
+            None => releases.push(release),
+        }
+    }
+
+    /// A load that the device sees comes after a plain store that it may have read, and so after what the storing
+    /// wave had waited for before.
+    pub fn acquire_store(&mut self, place: Place, storer: u32, actor: u32) {
+        self.release(place, storer, storer - 1);
+        self.acquire(place, actor);
+    }
+
+    /// A wave's loads see from here on what it has come after.
+    pub fn invalidate(&mut self, wave: u32, epoch: u32) {
+        for (&key, acquired) in self.local.iter().filter(|((by, _), _)| *by == wave) {
+            self.device.entry(key).or_default().update(acquired.count, epoch);
+        }
+    }
+
+    pub fn other(&self, code: &Code, mark: Mark, access: Access) -> OtherAccess {
+        let actor = self.actor(mark.actor);
+        OtherAccess {
+            access: if mark.is_atomic() { Access::Atomic } else { access },
+            workgroup: self.workgroups[actor.group as usize],
+            wave: actor.wave,
+            pc: code.address_of(mark.op()),
+            instruction: code.text_of(mark.op()).unwrap_or_default(),
+        }
+    }
+}

@@ -1,107 +1,112 @@
-//! How fast kernels run: lane instructions (instructions × work-items) per second, as criterion's throughput.
-//!
-//! The programs are what LLVM 22 makes of one-page HIP kernels for gfx1100: an affine map of 16 bytes per lane, a
-//! polynomial of 64 FMA per element, and a matrix product over 16 × 16 tiles in LDS.
+//! How fast kernels run: lane instructions (instructions × work-items) per second, as criterion's throughput; check
+//! mode; the scalar reference interpreter; and start-up. What the figures say of each other is printed at the end.
 
 #[path = "../tests/support/mod.rs"]
 mod support;
 
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
 use amdgpu_emulator::{CodeObject, Gfx, Kernel, Launch, LaunchOptions, Machine, MachineOptions};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use support::programs::PROGRAMS;
 
-struct Bench {
-    machine: Machine,
-    kernel: Kernel,
-    kernarg: Vec<u8>,
-    workgroups: u32,
-}
-
-impl Bench {
-    fn new(
-        program: &str,
-        args: &[(u32, &str)],
-        lds: u32,
-        workgroups: u32,
-        fill: impl Fn(&Machine) -> Vec<u8>,
-    ) -> Self {
-        let machine = Machine::new(Gfx::Gfx1100, MachineOptions::default()).expect("address space");
-        let mut kernel = support::Kernel::new(Gfx::Gfx1100, program);
-        (kernel.args, kernel.lds, kernel.user_sgprs) = (args, lds, 15);
-        let module = machine.load(&kernel.build()).expect("loads");
-        let kernarg = fill(&machine);
-        Bench { kernel: module.kernel("test").expect("the kernel"), machine, kernarg, workgroups }
-    }
-
-    /// Launches once and gives the lane instructions.
-    fn run(&self, check: bool) -> u64 {
-        let mut options = LaunchOptions::default();
-        options.check = check;
-        let (grid, block) = ([self.workgroups, 1, 1], [256, 1, 1]);
-        let launch = Launch { grid, block, dynamic_lds: 0, kernarg: &self.kernarg, options };
-        self.machine.launch(&self.kernel, &launch).expect("no fault").lane_instructions
-    }
-}
-
-/// A buffer of `count` numbers 1, 1 + 1/1024, …
-fn numbers(machine: &Machine, count: usize) -> [u8; 8] {
-    let values: Vec<u8> = (0..count).flat_map(|n| (1.0 + (n % 1024) as f32 / 1024.0).to_le_bytes()).collect();
-    let address = machine.alloc(values.len() as u64).expect("memory");
-    machine.write(address, &values).expect("allocated");
-    address.to_le_bytes()
-}
-
-const POINTER: (u32, &str) = (8, "global_buffer");
-const VALUE: (u32, &str) = (4, "by_value");
-
-fn affine() -> Bench {
-    let args = [POINTER, POINTER, VALUE, VALUE, VALUE];
-    let elements = 1 << 20;
-    Bench::new(include_str!("programs/affine.txt"), &args, 0, 1024, |machine| {
-        let mut kernarg = [numbers(machine, elements), numbers(machine, elements)].concat();
-        kernarg.extend(2.5f32.to_le_bytes());
-        kernarg.extend(1f32.to_le_bytes());
-        kernarg.extend((elements as u32 / 4).to_le_bytes());
-        kernarg
-    })
-}
-
-fn polynomial() -> Bench {
-    let elements = 1 << 18;
-    Bench::new(include_str!("programs/polynomial.txt"), &[POINTER, POINTER, VALUE], 0, 1024, |machine| {
-        let mut kernarg = [numbers(machine, elements), numbers(machine, elements)].concat();
-        kernarg.extend((elements as u32).to_le_bytes());
-        kernarg
-    })
-}
-
-fn matmul() -> Bench {
-    let n = 256;
-    let args = [POINTER, POINTER, POINTER, VALUE];
-    Bench::new(include_str!("programs/matmul.txt"), &args, 2048, 256, |machine| {
-        let mut kernarg = [0; 3].map(|_| numbers(machine, n * n)).concat();
-        kernarg.extend((n as u32).to_le_bytes());
-        kernarg
-    })
-}
+/// The goals for these programs, in millions of lane instructions per second on two cores.
+const GOALS: [f64; 3] = [2000.0, 4000.0, 500.0];
 
 fn speed(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("lane instructions");
     group.sample_size(20);
-    for (name, bench) in [("affine 1 Mi", affine()), ("polynomial", polynomial()), ("matmul 256", matmul())] {
-        group.throughput(Throughput::Elements(bench.run(false)));
-        group.bench_function(name, |bencher| bencher.iter(|| bench.run(false)));
-        group.bench_function(format!("{name}, checked"), |bencher| bencher.iter(|| bench.run(true)));
+    for program in PROGRAMS {
+        let bench = program.emulated();
+        let run = |check| bench.run(check).expect("no fault").lane_instructions;
+        group.throughput(Throughput::Elements(run(false)));
+        group.bench_function(program.name, |bencher| bencher.iter(|| run(false)));
+        group.bench_function(format!("{}, checked", program.name), |bencher| bencher.iter(|| run(true)));
+    }
+    group.sample_size(10);
+    for program in PROGRAMS {
+        // A part of the workgroups is enough to know the speed.
+        let bench = program.with_workgroups(program.workgroups / 64).interpreted();
+        group.throughput(Throughput::Elements(bench.run().instructions));
+        group.bench_function(format!("{}, scalar", program.name), |bencher| bencher.iter(|| bench.run()));
     }
     group.finish();
 }
 
+/// A code object with this package's largest program, or the one that `AMDGPU_EMULATOR_OBJECT` names: from bytes to a
+/// machine that has it, and to the end of a first launch of nothing but an error.
 fn start_up(criterion: &mut Criterion) {
-    let elf = support::Kernel::new(Gfx::Gfx1100, include_str!("programs/matmul.txt")).elf();
-    let machine = Machine::new(Gfx::Gfx1100, MachineOptions::default()).expect("address space");
+    let elf = match std::env::var_os("AMDGPU_EMULATOR_OBJECT") {
+        Some(path) => std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display())),
+        None => support::Kernel::new(Gfx::Gfx1100, include_str!("programs/matmul.txt")).elf(),
+    };
+    let gfx = CodeObject::parse(&elf).expect("a code object").gfx();
+    let machine = Machine::new(gfx, MachineOptions::default()).expect("address space");
     criterion.bench_function("parse and load", |bencher| {
         bencher.iter(|| machine.load(&CodeObject::parse(&elf).expect("a code object")).expect("loads"));
     });
+    criterion.bench_function("parse, load and decode every kernel", |bencher| {
+        bencher.iter(|| {
+            let object = CodeObject::parse(&elf).expect("a code object");
+            let module = machine.load(&object).expect("loads");
+            for info in object.kernels() {
+                decode(&machine, &module.kernel(&info.name).expect("the kernel"));
+            }
+        });
+    });
 }
 
-criterion_group!(benches, speed, start_up);
+/// A launch that ends after an instruction: the kernel is decoded for it.
+fn decode(machine: &Machine, kernel: &Kernel) {
+    let mut options = LaunchOptions::default();
+    options.instruction_budget = 1;
+    let kernarg = vec![0; kernel.info().explicit_size() as usize];
+    let launch = Launch { grid: [1; 3], block: [1; 3], dynamic_lds: 0, kernarg: &kernarg, options };
+    let _ = black_box(machine.launch(kernel, &launch));
+}
+
+/// The shortest of some runs.
+fn shortest(mut run: impl FnMut()) -> Duration {
+    let time = |_| {
+        let start = Instant::now();
+        run();
+        start.elapsed()
+    };
+    (0..9).map(time).min().unwrap_or_default()
+}
+
+/// One line a program: speed, its share of the goal, and the ratios to check mode and the scalar interpreter.
+fn summary(_: &mut Criterion) {
+    if std::env::args().any(|argument| argument == "--test" || argument == "--list") {
+        return;
+    }
+    println!("\nMillions of lane instructions per second, shortest of nine runs, {} threads:", threads());
+    println!(
+        "{:<12} {:>9} {:>9} {:>9} {:>14} {:>10}",
+        "", "emulator", "goal", "scalar", "times scalar", "check mode"
+    );
+    for (program, goal) in PROGRAMS.iter().zip(GOALS) {
+        let bench = program.emulated();
+        let instructions = bench.run(false).expect("no fault").lane_instructions as f64;
+        let fast = shortest(|| drop(black_box(bench.run(false)))).as_secs_f64();
+        let checked = shortest(|| drop(black_box(bench.run(true)))).as_secs_f64();
+        let slow = program.with_workgroups(program.workgroups / 64).interpreted();
+        let mut executed = 0;
+        let scalar = shortest(|| executed = slow.run().instructions).as_secs_f64();
+        let (fast_speed, scalar_speed) = (instructions / fast / 1e6, executed as f64 / scalar / 1e6);
+        println!(
+            "{:<12} {fast_speed:>9.0} {goal:>9.0} {scalar_speed:>9.1} {:>14.0} {:>8.1} ×",
+            program.name,
+            fast_speed / scalar_speed,
+            checked / fast,
+        );
+    }
+}
+
+fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+criterion_group!(benches, speed, start_up, summary);
 criterion_main!(benches);

@@ -50,6 +50,10 @@
 //! barriers, scalar atomics and stores to buffers: these decode, and fault as unsupported when they are reached.
 //! Caches are not modelled: every access sees memory at once, so a missing cache control shows only as a race.
 
+// Sources that tests of the crate share with its test and benchmark programs name it so.
+#[cfg(test)]
+extern crate self as amdgpu_emulator;
+
 pub mod code_object;
 #[cfg(feature = "exec")]
 pub mod decode;

@@ -7,7 +7,7 @@
 
 use super::isa::{self, Exec};
 use super::{Env, Wave};
-use crate::inst::{InlineFloat, Inst, Operand, SpecialReg};
+use crate::inst::{InlineFloat, Inst, Operand, OperandType, SpecialReg};
 
 /// What an instruction does to the flow of control.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -54,9 +54,9 @@ pub(crate) enum Kind {
     F16,
     /// bf16 operands: inline numbers are bfloat16 in the low half.
     Bf16,
-    /// 64-bit untyped or unsigned operands: literals are zero-extended.
+    /// 64-bit untyped or unsigned operands: literals are zero-extended, inline numbers are binary64.
     B64,
-    /// 64-bit signed operands: literals are sign-extended.
+    /// 64-bit signed operands: literals are sign-extended, inline numbers are binary64.
     I64,
     /// f64 operands: inline numbers are binary64, literals are the high dword.
     F64,
@@ -151,8 +151,12 @@ impl Op {
         for (slot, operand) in op.dst.iter_mut().zip(inst.dsts()) {
             *slot = Dst::of(operand);
         }
-        for (slot, operand) in op.src.iter_mut().zip(inst.srcs()) {
-            *slot = Src::of(operand, kind);
+        let first = usize::from(inst.dst_count);
+        for (n, (slot, operand)) in op.src.iter_mut().zip(inst.srcs()).enumerate() {
+            // A 64-bit shift's distance has 32 bits.
+            let narrow =
+                matches!(kind, Kind::B64 | Kind::I64) && inst.operands.ty(first + n) == OperandType::B32;
+            *slot = Src::of(operand, if narrow { Kind::B32 } else { kind });
         }
         op
     }
@@ -204,11 +208,12 @@ impl Src {
         match kind {
             Kind::F16 => Src::Const([u32::from(value.f16_bits()), 0]),
             Kind::Bf16 => Src::Const([u32::from(value.bf16_bits()), 0]),
-            Kind::F64 => {
+            // Of 64-bit integers, too.
+            Kind::F64 | Kind::B64 | Kind::I64 => {
                 let bits = value.f64_bits();
                 Src::Const([bits as u32, (bits >> 32) as u32])
             }
-            Kind::B32 | Kind::B64 | Kind::I64 => Src::Const([value.f32_bits(), 0]),
+            Kind::B32 => Src::Const([value.f32_bits(), 0]),
         }
     }
 

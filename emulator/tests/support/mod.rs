@@ -4,6 +4,8 @@
 #![allow(dead_code, reason = "each test file uses a part")]
 
 pub mod hostile;
+pub mod programs;
+pub mod scalar;
 
 use amdgpu_emulator::{CodeObject, Generation, Gfx, decode};
 use serde_json::{Value, json};

@@ -124,10 +124,14 @@ impl Check<'_> {
     }
 
     #[inline(always)]
-    fn access<const IN_LDS: bool>(&mut self, env: &Env<'_>, wave: &Wave, lanes: Lanes<'_>) -> Option<Found> {
+    fn access<const IN_LDS: bool>(
+        &mut self,
+        env: &Env<'_>,
+        wave: &Wave,
+        lanes: Lanes<'_>,
+    ) -> Option<Box<Found>> {
         let actor = self.actor(wave, env.opened);
         let Lanes { op, access, half, mask, addresses, size } = lanes;
-        let stored = self.stored[half];
         if access == Access::Atomic || self.facts.of(op).is_some_and(|facts| facts.coherent) {
             for lane in lanes_of(mask) {
                 self.synchronise::<IN_LDS>(env, wave, lanes, actor, addresses[lane]);
@@ -137,40 +141,30 @@ impl Check<'_> {
                 self.waves[wave.index as usize].actor = 0;
             }
         }
-        let first = mask.trailing_zeros() as usize & (LANES - 1);
-        let count = mask.count_ones();
-        if u64::from(mask) >> first == (1 << count) - 1 && (stored & mask == mask || access != Access::Write)
-        {
-            let mut apart = 0;
-            for lane in 0..LANES {
-                let expected = addresses[first]
-                    .wrapping_add((lane.wrapping_sub(first) as u64).wrapping_mul(size.into()));
-                apart |= u32::from(addresses[lane] != expected) << lane;
-            }
-            if apart & mask == 0 {
-                let start = addresses[first];
-                let run = Run { start, end: start + u64::from(count * size), stored: true };
-                return self.run::<IN_LDS>(env, wave, lanes, actor, run);
-            }
+        let stored = if access == Access::Write { self.stored[half] } else { u32::MAX };
+        // Lanes at the place of the one before them, and lanes right behind it.
+        let (mut same, mut follows) = (0, 0);
+        for lane in 1..LANES {
+            let distance = addresses[lane].wrapping_sub(addresses[lane - 1]);
+            same |= u32::from(distance == 0) << lane;
+            follows |= u32::from(distance == u64::from(size)) << lane;
         }
-        let mut lanes_left = lanes_of(mask);
-        let run_of = |lane: usize| {
+        // Lanes that read one place are one read.
+        let mask = if access == Access::Read { mask & !(same & mask << 1) } else { mask };
+        follows &= mask & mask << 1 & !(stored ^ stored << 1);
+        let mut starts = mask & !follows;
+        while starts != 0 {
+            let lane = starts.trailing_zeros() as usize;
+            starts &= starts - 1;
+            let count = (follows >> lane >> 1).trailing_ones() + 1;
             let start = addresses[lane];
-            Run { start, end: start + u64::from(size), stored: stored >> lane & 1 != 0 }
-        };
-        let mut run = run_of(lanes_left.next()?);
-        for lane in lanes_left {
-            let next = run_of(lane);
-            if next.start == run.end && next.stored == run.stored {
-                run.end = next.end;
-            } else if access != Access::Read || next.end != run.end || next.start < run.start {
-                if let Some(found) = self.run::<IN_LDS>(env, wave, lanes, actor, run) {
-                    return Some(found);
-                }
-                run = next;
+            let run = Run { start, end: start + u64::from(count * size), stored: stored >> lane & 1 != 0 };
+            let found = self.run::<IN_LDS>(env, wave, lanes, actor, run);
+            if found.is_some() {
+                return found;
             }
         }
-        self.run::<IN_LDS>(env, wave, lanes, actor, run)
+        None
     }
 
     /// Looks at the bytes of one run.
@@ -182,7 +176,7 @@ impl Check<'_> {
         lanes: Lanes<'_>,
         actor: u32,
         run: Run,
-    ) -> Option<Found> {
+    ) -> Option<Box<Found>> {
         let Run { start, end, stored } = run;
         let access = lanes.access;
         if IN_LDS {
@@ -216,7 +210,7 @@ impl Check<'_> {
         wave: &Wave,
         lanes: Lanes<'_>,
         into: Option<Dst>,
-    ) -> Option<Found> {
+    ) -> Option<Box<Found>> {
         let (start, size) = (lanes.addresses[0], u64::from(lanes.size));
         let actor = self.actor(wave, env.opened);
         let trusted = self.allocation(env, start)?;
@@ -246,7 +240,7 @@ impl Check<'_> {
         lanes: Lanes<'_>,
         actor: u32,
         (start, end): (u64, u64),
-    ) -> Option<Found> {
+    ) -> Option<Box<Found>> {
         let access = lanes.access;
         let facts = self.facts.of(lanes.op)?;
         let atomic = access == Access::Atomic || facts.coherent;
@@ -270,11 +264,9 @@ impl Check<'_> {
                 let (low, high) = (start.saturating_sub(dword).min(4), (end - dword).min(4));
                 mark = Mark::new(actor, lanes.op.inst, atomic, 0xf << low & !(0xf << high) & 0xf);
             }
-            let others = (self.races.is_current::<IN_LDS>(cell.write) && cell.write.actor != actor)
-                || (access != Access::Read
-                    && self.races.is_current::<IN_LDS>(cell.read)
-                    && cell.read.actor != actor);
-            if others {
+            if self.races.may_race::<IN_LDS>(cell.write, actor)
+                || access != Access::Read && self.races.may_race::<IN_LDS>(cell.read, actor)
+            {
                 let place = (IN_LDS, from + n as u64);
                 found = self.conflict::<IN_LDS>(env, wave, lanes, *cell, mark, place);
                 if found.is_some() {
@@ -299,10 +291,9 @@ impl Check<'_> {
         cell: Cell,
         mark: Mark,
         place: Place,
-    ) -> Option<Found> {
+    ) -> Option<Box<Found>> {
         let races = |other: Mark| {
-            self.races.is_current::<IN_LDS>(other)
-                && other.actor != mark.actor
+            self.races.may_race::<IN_LDS>(other, mark.actor)
                 && other.bytes() & mark.bytes() != 0
                 && !(other.is_atomic() && mark.is_atomic())
                 && !self.races.is_ordered(other, mark.actor)
@@ -348,12 +339,17 @@ impl Check<'_> {
         }
         let other = self.races.other(env.code, other, kind);
         let fault = race(IN_LDS, &env.view, lanes.access, (lanes.addresses[lane], lanes.size), other);
-        Some(Found { fault, lane: Some(number), op: None })
+        Some(Box::new(Found { fault, lane: Some(number), op: None }))
     }
 
     /// The wave ends or stands at a barrier: its loads beside atomics that no compare-and-swap followed are races.
     #[cold]
-    pub(super) fn unconfirmed(&mut self, wave: &Wave, code: &Code, view: &memory::View) -> Option<Found> {
+    pub(super) fn unconfirmed(
+        &mut self,
+        wave: &Wave,
+        code: &Code,
+        view: &memory::View,
+    ) -> Option<Box<Found>> {
         let key = *self.races.unconfirmed.range((wave.index, (false, 0))..).next()?.0;
         let (reader, (in_lds, _)) = key;
         if reader != wave.index {
@@ -362,7 +358,7 @@ impl Check<'_> {
         let Unconfirmed { op, address, size, lane, other } = self.races.unconfirmed.remove(&key)?;
         let other = self.races.other(code, other, Access::Read);
         let fault = race(in_lds, view, Access::Read, (address, size), other);
-        Some(Found { fault, lane, op: Some(op) })
+        Some(Box::new(Found { fault, lane, op: Some(op) }))
     }
 
     /// An atomic orders what comes before it and after it, and makes the wave's plain load of the place part of it
@@ -404,7 +400,7 @@ impl Check<'_> {
         }
     }
 
-    fn uninitialised<const IN_LDS: bool>(&self, env: &Env<'_>, lanes: Lanes<'_>, address: u64) -> Found {
+    fn uninitialised<const IN_LDS: bool>(&self, env: &Env<'_>, lanes: Lanes<'_>, address: u64) -> Box<Found> {
         let lane = lane_at(lanes, address);
         let (space, nearest) = if IN_LDS {
             (Space::Lds, None)
@@ -412,7 +408,7 @@ impl Check<'_> {
             (Space::Global, Some(nearest(&env.view, lanes.addresses[lane])))
         };
         let fault = Fault::Uninitialised { space, address, size: lanes.size, nearest };
-        Found { fault, lane: Some((lanes.half * LANES + lane) as u32), op: None }
+        Box::new(Found { fault, lane: Some((lanes.half * LANES + lane) as u32), op: None })
     }
 
     /// Whether an address lies in an allocation, and if so, whether that counts as written as a whole. LDS and

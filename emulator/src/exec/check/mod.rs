@@ -86,13 +86,13 @@ impl<'m> Check<'m> {
 
     /// Looks at an instruction before it is executed, and notes what it is about to write.
     #[inline(always)]
-    pub fn before(&mut self, wave: &Wave, op: &Op, inst: &Inst, env: Around<'_>) -> Option<Found> {
+    pub fn before(&mut self, wave: &Wave, op: &Op, inst: &Inst, env: Around<'_>) -> Option<Box<Found>> {
         let Around { code, view, epoch } = env;
         self.facts.prepare(op, inst, code);
         let table = &self.facts;
         let facts = table.of(op)?;
         let shadow = &mut self.waves[wave.index as usize];
-        let found = |fault| Some(Found { fault, lane: None, op: None });
+        let found = |fault| Some(Box::new(Found { fault, lane: None, op: None }));
         if shadow.underway != 0
             && let Some(fault) = shadow.missing_wait(facts, table, code)
         {
@@ -154,7 +154,7 @@ impl<'m> Check<'m> {
 impl Env<'_> {
     /// Notes what check mode found; where, if that is not the instruction that is executed.
     #[cold]
-    pub fn raise_found(&mut self, wave: &mut Wave, found: Found) -> super::Flow {
+    pub fn raise_found(&mut self, wave: &mut Wave, found: Box<Found>) -> super::Flow {
         if let Some(op) = found.op {
             wave.last = op;
         }

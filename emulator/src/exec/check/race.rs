@@ -155,6 +155,9 @@ pub(super) struct Races {
     first: u32,
     /// Numbers up to this one are actors of earlier workgroups, which had another LDS.
     first_of_group: u32,
+    /// Numbers of this workgroup up to this one are from before its last barrier.
+    first_of_epoch: u32,
+    epoch: u32,
     actors: Vec<Actor>,
     workgroups: Vec<[u32; 3]>,
     /// For each place, the atomics that waves made on it, in order.
@@ -172,6 +175,8 @@ impl Races {
         Races {
             first,
             first_of_group: first,
+            first_of_epoch: first,
+            epoch: 0,
             actors: Vec::new(),
             workgroups: Vec::new(),
             releases: Map::default(),
@@ -189,6 +194,7 @@ impl Races {
     pub fn begin_workgroup(&mut self, workgroup: [u32; 3]) {
         self.workgroups.push(workgroup);
         self.first_of_group = self.last_actor();
+        (self.first_of_epoch, self.epoch) = (self.first_of_group, 0);
         self.local.clear();
         self.device.clear();
         self.unconfirmed.clear();
@@ -196,6 +202,9 @@ impl Races {
 
     /// A new actor's number.
     pub fn new_actor(&mut self, wave: u32, epoch: u32) -> u32 {
+        if self.epoch != epoch {
+            (self.first_of_epoch, self.epoch) = (self.last_actor(), epoch);
+        }
         // Past this, which takes gigabytes, waves stay the same actor.
         if self.actors.len() < (u32::MAX / 4) as usize {
             let group = self.workgroups.len() as u32 - 1;
@@ -208,10 +217,13 @@ impl Races {
         self.actors[(number - self.first) as usize - 1]
     }
 
-    /// Whether an access by an actor of this launch is in a mark; for LDS, of this workgroup.
+    /// Whether a mark's access may be unordered with what `actor` does now: it is of this launch (for LDS, of this
+    /// workgroup), and not of this workgroup before its last barrier.
     #[inline(always)]
-    pub fn is_current<const IN_LDS: bool>(&self, mark: Mark) -> bool {
-        mark.actor > if IN_LDS { self.first_of_group } else { self.first }
+    pub fn may_race<const IN_LDS: bool>(&self, mark: Mark, actor: u32) -> bool {
+        let other = mark.actor;
+        let before_barrier = other <= self.first_of_epoch && (IN_LDS || other > self.first_of_group);
+        other > self.first && other != actor && !before_barrier
     }
 
     /// The wave of this workgroup that made an access, if it was one of this workgroup.

@@ -3,6 +3,7 @@
 
 mod control;
 mod coverage;
+mod differential;
 mod ds;
 mod memory;
 mod salu;

@@ -201,12 +201,17 @@ fn literals_and_inline_constants_fill_64_bits() {
         s_mov_b64 s[4:5], 0x89abcdef ; be8401ff 89abcdef
         s_mov_b32 s6, 0.5 ; be8600f0
         s_ashr_i64 s[8:9], 0x89abcdef, 4 ; 868884ff 89abcdef
+        s_mov_b64 s[10:11], 1.0 ; be8a01f2
+        s_lshl_b64 s[12:13], 1, 0.15915494 ; 848cf881
     ";
     let out = run(Gfx1100, program, |_, _| {});
     assert_eq!(out.s64(2), u64::MAX);
     assert_eq!(out.s64(4), 0x89ab_cdef);
     assert_eq!(out.s(6), 0x3f00_0000);
     assert_eq!(out.s64(8), 0xffff_ffff_f89a_bcde);
+    assert_eq!(out.s64(10), 1f64.to_bits());
+    // The distance is a binary32 number's bits, modulo 64: 0x3e22f983.
+    assert_eq!(out.s64(12), 1 << 3);
 }
 
 #[test]

@@ -126,12 +126,11 @@ impl Spec {
         };
         let (a, b) = types.split_once('_').unwrap_or((types, types));
         let (a, b) = (Element::parse(a)?, Element::parse(b)?);
-        // A and B are always vector registers: what else an encoding can name is no matrix.
-        let held_in = |operand: &Operand| match *operand {
-            Operand::Vgpr { count, .. } | Operand::Agpr { count, .. } => Some(count),
-            _ => None,
+        // A constant is no matrix, though an encoding can name one.
+        let registers = match *inst.srcs().first()? {
+            Operand::Vgpr { count, .. } | Operand::Agpr { count, .. } | Operand::Sgpr { count, .. } => count,
+            _ => return None,
         };
-        let (registers, _) = (held_in(inst.srcs().first()?)?, held_in(inst.srcs().get(1)?)?);
         let stored = if sparse { k / 2 } else { k };
         let held = 64 * u32::from(registers) * 32 / a.bits() / (u32::from(m) * u32::from(stored));
         let mods = &inst.mods;

@@ -269,12 +269,16 @@ impl Dispatch<'_> {
         let mut instructions = Vec::new();
         for (index, counts) in counts.iter().enumerate().filter(|(_, counts)| counts.executed != 0) {
             let pc = code.address_of(index as u32);
+            let name = code.insts[index].as_ref().map_or("", |inst| inst.name);
+            // A split barrier counts where the wave signals that it has come.
+            let is_barrier = name == "s_barrier" || name.starts_with("s_barrier_signal");
+            let barriers = if is_barrier { counts.executed } else { 0 };
             instructions.push(InstructionProfile {
                 pc,
                 text: code.text_of(index as u32).unwrap_or_default(),
                 unit: code.ops[index].unit,
                 source: Vec::new(),
-                counts: *counts,
+                counts: Counts { barriers, ..*counts },
             });
         }
         let addresses: Vec<u64> = instructions.iter().map(|instruction| instruction.pc).collect();
@@ -662,7 +666,7 @@ fn run_wave_watched<const CHECK: bool, const PROFILE: bool>(
             && let Some(found) =
                 check.before(wave, op, inst, Around { code, view: &env.view, epoch: env.opened })
         {
-            return env.raise_found(wave, found);
+            return env.raise_found(wave, *found);
         }
         if PROFILE && let Some(profile) = &mut env.profile {
             let counts = &mut profile[pc as usize];

@@ -35,15 +35,36 @@
 //! within their stated error.
 //!
 //! # Check mode
-//! Out-of-bounds accesses, use after free, misaligned atomics, traps, endless loops and jumps into nowhere are
-//! always faults. [`LaunchOptions::check`] also finds reads of memory, LDS and registers that nobody has written,
-//! races in LDS and global memory, barriers that not all waves reach, and registers that are used before the load
-//! into them was waited for.
+//! Out-of-bounds accesses, use after free, misaligned atomics, traps (what a panic becomes), endless loops and jumps
+//! into nowhere are always faults. [`LaunchOptions::check`] also finds reads of memory, LDS and registers that nobody
+//! has written, races in LDS and global memory, barriers that not all waves reach, and registers that are used before
+//! the load into them was waited for. What orders two accesses: barriers, and atomics with what their orderings
+//! become in machine code, waits for stores before a release and cache invalidations behind an acquire. A report says
+//! which allocation an address is in or next to, and what [`Machine::alloc_labelled`] was told about it:
+//!
+//! ```
+//! # use amdgpu_emulator::{Gfx, Machine, MachineOptions};
+//! # let mut options = MachineOptions::default();
+//! # options.memory_bytes = 1 << 26;
+//! # let machine = Machine::new(Gfx::Gfx1100, options)?;
+//! let weights = machine.alloc_labelled(4096, "weights of layer 3")?;
+//! let text = machine.allocation(weights + 8).ok_or("no allocation")?.to_string();
+//! assert!(text.ends_with(", weights of layer 3)"), "{text}");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 //!
 //! # Profile mode
 //! [`LaunchOptions::profile`] counts, instruction by instruction and source line by source line, executions, active
-//! lanes, bytes that were needed and bytes of the cache lines touched, LDS bank conflicts and atomics; see
-//! [`Profile`].
+//! lanes, bytes that were needed and bytes of the cache lines touched, LDS bank conflicts, atomics and barriers. A
+//! [`Profile`] is a table (`Display`), JSON (`serde`), folded stacks for flame graphs ([`Profile::folded`]) and
+//! annotated source ([`Profile::annotated`]).
+//!
+//! # What to trust
+//! `INSTRUCTIONS.md` lists for each target which instructions are exact, which are exact in a chosen order, which are
+//! within a stated error and which are unsupported; a test writes it from the tables. Decoding reproduces LLVM's text
+//! for every recorded encoding. Random programs are compared with a scalar interpreter that shares only the decoder.
+//! Ten million hostile cases (5 million mutated code objects, 5 million programs of random instructions, most of them
+//! with mutated bytes) have been run: `tests/hostile.rs` says how, `fuzz/` has the same under libFuzzer.
 //!
 //! # What is left out
 //! Images, exports, interpolation and ray tracing, typed and formatted buffers, the global data share, GFX12's named

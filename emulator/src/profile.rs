@@ -62,6 +62,8 @@ pub struct Counts {
     pub bank_conflicts: u64,
     /// Atomic accesses, lane by lane.
     pub atomics: u64,
+    /// Times that a wave came to a workgroup barrier.
+    pub barriers: u64,
 }
 
 impl Counts {
@@ -74,6 +76,7 @@ impl Counts {
         self.lds_cycles += other.lds_cycles;
         self.bank_conflicts += other.bank_conflicts;
         self.atomics += other.atomics;
+        self.barriers += other.barriers;
     }
 }
 
@@ -110,6 +113,28 @@ impl Profile {
         lines
     }
 
+    /// A source file with each line's share of the executed instructions and its lanes before it. `path` is the file as
+    /// the code object names it, `text` what is in it; `None` if no instruction comes from it.
+    pub fn annotated(&self, path: &str, text: &str) -> Option<String> {
+        let total = self.total().executed;
+        let lines: BTreeMap<u32, Counts> = self
+            .by_source_line()
+            .into_iter()
+            .filter_map(|(line, counts)| line.filter(|line| line.file == path).map(|line| (line.line, counts)))
+            .collect();
+        if lines.is_empty() {
+            return None;
+        }
+        let annotate = |(line, text): (u32, &str)| match lines.get(&line) {
+            None => format!("{:>14} {:>6} {:>6} | {text}\n", "", "", ""),
+            Some(counts) => {
+                let lanes = percent(counts.active_lanes, counts.lanes);
+                format!("{:>14} {:>6} {lanes:>6} | {text}\n", counts.executed, percent(counts.executed, total))
+            }
+        };
+        Some((1..).zip(text.lines()).map(annotate).collect())
+    }
+
     /// One line `function;function;text count` per instruction: what flame graph tools read.
     pub fn folded(&self) -> String {
         let mut out = String::new();
@@ -131,12 +156,14 @@ impl fmt::Display for Profile {
         let total = self.total();
         writeln!(
             f,
-            "{} on {}: {} wave instructions, {} of lanes active, {} waves per SIMD",
+            "{} on {}: {} wave instructions, {} of lanes active, {} waves per SIMD, {} atomics, {} barriers",
             self.kernel,
             self.gfx,
             total.executed,
             percent(total.active_lanes, total.lanes),
             self.waves_per_simd,
+            total.atomics,
+            total.barriers,
         )?;
         writeln!(
             f,
@@ -229,5 +256,9 @@ mod tests {
             instructions: vec![instruction],
         };
         assert_eq!(profile.folded(), "k;outer;inner;s_nop 0 3\n");
+        let annotated = profile.annotated("a.rs", "fn inner() {\n}").expect("a line of it");
+        let expected = "             3   100%      - | fn inner() {\n                             | }\n";
+        assert_eq!(annotated, expected);
+        assert_eq!(profile.annotated("b.rs", ""), None);
     }
 }

@@ -122,6 +122,44 @@ fn reports_are_as_recorded() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// The kinds of broken kernels, and for each a kernel that looks alike and is right.
+const KINDS: [(&str, &str); 17] = [
+    ("barrier_divergence", "all_waves_at_the_barrier"),
+    ("budget", "loop_ends"),
+    ("global_race", "global_neighbours"),
+    ("illegal_instruction", "illegal_instruction_is_not_reached"),
+    ("lds_bounds", "lds_is_filled_to_its_end"),
+    ("lds_race", "lds_exchange_with_barrier"),
+    ("misaligned", "unaligned_loads_are_allowed"),
+    ("missing_wait", "waits_in_order"),
+    ("out_of_bounds", "bounds_are_checked_first"),
+    ("program_counter", "call_and_return"),
+    ("scratch_bounds", "scratch_within_bounds"),
+    ("trap", "trap_is_jumped_over"),
+    ("uninitialised_lds", "lds_is_written_first"),
+    ("uninitialised_memory", "memory_is_written_first"),
+    ("uninitialised_register", "unused_register_is_copied"),
+    ("unsupported", "unsupported_is_not_reached"),
+    ("use_after_free", "other_buffer_was_freed"),
+];
+
+#[test]
+fn each_kind_has_three_broken_kernels_and_one_that_is_right() {
+    let names: Vec<String> = cases()
+        .iter()
+        .map(|case| case.path.file_stem().expect("a name").to_string_lossy().into_owned())
+        .collect();
+    for (kind, right) in KINDS {
+        let count = names.iter().filter(|name| name.starts_with(kind)).count();
+        assert!(count >= 3, "{kind}: {count} cases");
+        assert!(names.contains(&format!("pass_{right}")), "{kind}: {right}");
+    }
+    let of_no_kind = |name: &&String| {
+        !name.starts_with("pass_") && !KINDS.iter().any(|(kind, _)| name.starts_with(kind))
+    };
+    assert_eq!(names.iter().find(of_no_kind), None);
+}
+
 #[test]
 fn reports_do_not_change_from_run_to_run() {
     for case in cases().iter().filter(|case| case.path.to_string_lossy().contains("race")) {

@@ -36,6 +36,7 @@ const STRIDED: &str = "
     v_cmp_gt_u32_e32 vcc_lo, 8, v0 ; 7c980088
     s_and_saveexec_b32 s6, vcc_lo ; be86206a
     v_mov_b32_e32 v5, v0 ; 7e0a0300
+    s_barrier ; bfbd0000
 ";
 
 #[test]
@@ -56,7 +57,10 @@ fn strides_cost_cache_lines_and_banks() {
     let divergent = find("v_mov_b32_e32 v5");
     assert_eq!((divergent.active_lanes, divergent.lanes), (200 * 8, 200 * 32));
     assert_eq!(profile.by_unit()[&Unit::Lds].executed, 400);
-    assert_eq!(profile.total().executed, 200 * 13);
+    assert_eq!((profile.total().executed, profile.total().barriers), (200 * 14, 200));
+    // The argument's address, from one line of 128 bytes.
+    let scalar = find("s_load_b64");
+    assert_eq!((scalar.bytes_needed, scalar.bytes_moved), (200 * 8, 200 * 128));
 }
 
 // Accesses of four dwords: of neighbours next to each other, and 128 bytes apart.

@@ -255,6 +255,9 @@ impl<const IS_FIRST: bool> Exec for Signal<IS_FIRST> {
         if IS_FIRST {
             w.set_scc(env.arrived == 0);
         }
+        if let Some(flow) = env.barrier_divergence(false) {
+            return flow;
+        }
         w.waits_for = env.arrive();
         Flow::Next
     }

@@ -7,7 +7,7 @@
 
 use amdgpu_emulator::decode;
 use amdgpu_emulator::inst::{Format, InlineFloat, Inst, Operand, SpecialReg};
-use amdgpu_emulator::{Generation, Gfx};
+use amdgpu_emulator::Gfx;
 
 const VCC: usize = 106;
 const M0: usize = 124;
@@ -137,7 +137,7 @@ pub fn run(launch: &Launch<'_>, memory: &mut Memory) -> u64 {
 
 /// Whether [`step`] knows an instruction, with these operands and modifiers.
 pub fn supports(gfx: Gfx, inst: &Inst) -> bool {
-    let known = match inst.format {
+    match inst.format {
         Format::Sop1 | Format::Sop2 | Format::Sopc | Format::Sopk => {
             let mut wave = Wave::new(gfx.wave_size() as usize);
             operands_known(inst) && scalar(&mut wave, inst)
@@ -153,10 +153,9 @@ pub fn supports(gfx: Gfx, inst: &Inst) -> bool {
             wave.set_mask(EXEC, 1);
             plain && operands_known(inst) && vector(&mut wave, inst)
         }
-        Format::Vopd => return vopd_known(inst),
+        Format::Vopd => vopd_known(inst),
         _ => false,
-    };
-    known
+    }
 }
 
 fn vopd_known(inst: &Inst) -> bool {
@@ -369,8 +368,8 @@ fn scalar(wave: &mut Wave, inst: &Inst) -> bool {
             set(difference as u32, difference < 0);
         }
         "s_mul_i32" => set((i64::from(sa) * i64::from(sb)) as u32, scc),
-        "s_mul_hi_u32" => set((u64::from(a) * u64::from(b) >> 32) as u32, scc),
-        "s_mul_hi_i32" => set((i64::from(sa) * i64::from(sb) >> 32) as u32, scc),
+        "s_mul_hi_u32" => set(((u64::from(a) * u64::from(b)) >> 32) as u32, scc),
+        "s_mul_hi_i32" => set(((i64::from(sa) * i64::from(sb)) >> 32) as u32, scc),
         "s_min_u32" => set(if a < b { a } else { b }, a < b),
         "s_max_u32" => set(if a >= b { a } else { b }, a >= b),
         "s_min_i32" => set(if sa < sb { a } else { b }, sa < sb),
@@ -539,8 +538,8 @@ fn lane32(wave: &Wave, inst: &Inst, lane: usize) -> Option<u32> {
         "v_subrev_nc_u32" | "v_subrev_u32" => u(1).wrapping_sub(u(0)),
         "v_add3_u32" => u(0).wrapping_add(u(1)).wrapping_add(u(2)),
         "v_mul_lo_u32" => (u64::from(u(0)) * u64::from(u(1))) as u32,
-        "v_mul_hi_u32" => (u64::from(u(0)) * u64::from(u(1)) >> 32) as u32,
-        "v_mul_hi_i32" => (i64::from(i(0)) * i64::from(i(1)) >> 32) as u32,
+        "v_mul_hi_u32" => ((u64::from(u(0)) * u64::from(u(1))) >> 32) as u32,
+        "v_mul_hi_i32" => ((i64::from(i(0)) * i64::from(i(1))) >> 32) as u32,
         "v_mul_u32_u24" => (u64::from(u(0) & 0xff_ffff) * u64::from(u(1) & 0xff_ffff)) as u32,
         "v_mul_i32_i24" => (i64::from(i(0) << 8 >> 8) * i64::from(i(1) << 8 >> 8)) as u32,
         "v_mad_u32_u24" => {
@@ -823,9 +822,4 @@ fn global(wave: &mut Wave, inst: &Inst, memory: &mut Memory) {
             }
         }
     }
-}
-
-/// Whether a target's work-item numbers and workgroup number are where [`run`] puts them.
-pub fn runs_on(gfx: Gfx) -> bool {
-    gfx.generation() != Generation::Gfx12
 }

@@ -37,6 +37,16 @@ impl BlockKind {
     fn on_host(self) -> bool {
         matches!(self, BlockKind::Pinned { .. } | BlockKind::Managed)
     }
+
+    /// What gives such memory.
+    fn name(self) -> &'static str {
+        match self {
+            BlockKind::Device => "hipMalloc",
+            BlockKind::Pinned { .. } => "hipHostMalloc",
+            BlockKind::Managed => "hipMallocManaged",
+            BlockKind::Variable => "a variable",
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -143,7 +153,10 @@ impl Runtime {
         }
         let device = self.current();
         let size = size as u64;
-        let base = device.machine.alloc(size).map_err(|error| device.memory_error(error))?;
+        // A report of the emulator says beside an address who asked for the memory.
+        let thread = std::thread::current();
+        let label = format!("{} by thread {}", kind.name(), thread.name().unwrap_or("without a name"));
+        let base = device.machine.alloc_labelled(size, &label).map_err(|error| device.memory_error(error))?;
         if kind.on_host() {
             // The host writes here without the machine seeing it, so it has to count as initialised.
             device.machine.fill(base, 0, size).map_err(|error| device.memory_error(error))?;

@@ -154,7 +154,7 @@ impl<'m> Check<'m> {
 impl Env<'_> {
     /// Notes what check mode found; where, if that is not the instruction that is executed.
     #[cold]
-    pub fn raise_found(&mut self, wave: &mut Wave, found: Box<Found>) -> super::Flow {
+    pub fn raise_found(&mut self, wave: &mut Wave, found: Found) -> super::Flow {
         if let Some(op) = found.op {
             wave.last = op;
         }

@@ -42,7 +42,7 @@ impl Random {
         match self.below(4) {
             0 => EDGES[self.below(EDGES.len())],
             // Floats of a like size.
-            1 => self.next() as u32 & 0x807f_ffff | 0x3f00_0000 + ((self.next() as u32 & 3) << 23),
+            1 => self.next() as u32 & 0x807f_ffff | (0x3f00_0000 + ((self.next() as u32 & 3) << 23)),
             _ => self.next() as u32,
         }
     }

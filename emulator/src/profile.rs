@@ -120,7 +120,9 @@ impl Profile {
         let lines: BTreeMap<u32, Counts> = self
             .by_source_line()
             .into_iter()
-            .filter_map(|(line, counts)| line.filter(|line| line.file == path).map(|line| (line.line, counts)))
+            .filter_map(|(line, counts)| {
+                line.filter(|line| line.file == path).map(|line| (line.line, counts))
+            })
             .collect();
         if lines.is_empty() {
             return None;
@@ -129,7 +131,11 @@ impl Profile {
             None => format!("{:>14} {:>6} {:>6} | {text}\n", "", "", ""),
             Some(counts) => {
                 let lanes = percent(counts.active_lanes, counts.lanes);
-                format!("{:>14} {:>6} {lanes:>6} | {text}\n", counts.executed, percent(counts.executed, total))
+                format!(
+                    "{:>14} {:>6} {lanes:>6} | {text}\n",
+                    counts.executed,
+                    percent(counts.executed, total)
+                )
             }
         };
         Some((1..).zip(text.lines()).map(annotate).collect())

@@ -154,9 +154,8 @@ fn each_kind_has_three_broken_kernels_and_one_that_is_right() {
         assert!(count >= 3, "{kind}: {count} cases");
         assert!(names.contains(&format!("pass_{right}")), "{kind}: {right}");
     }
-    let of_no_kind = |name: &&String| {
-        !name.starts_with("pass_") && !KINDS.iter().any(|(kind, _)| name.starts_with(kind))
-    };
+    let of_no_kind =
+        |name: &&String| !name.starts_with("pass_") && !KINDS.iter().any(|(kind, _)| name.starts_with(kind));
     assert_eq!(names.iter().find(of_no_kind), None);
 }
 

@@ -47,6 +47,7 @@ fn a_fault_comes_with_the_next_wait_and_is_cleared_by_it() {
             let report = last_fault(device).unwrap();
             assert!(report.contains("kernel poke on ") && report.contains(target), "{report}");
             assert!(report.contains("16 bytes at"), "{report}");
+            assert!(report.contains("hipMalloc by thread"), "{report}");
             let facts = last_fault_report(device).unwrap();
             assert_eq!((facts.kernel(), facts.gfx().name(), facts.to_string()), ("poke", target, report));
             ok(hipStreamSynchronize(stream));

@@ -5,9 +5,9 @@
 //! nearest, denormals kept, DX10 clamp, IEEE); [`supports`] says whether it knows an instruction. It takes decoded
 //! instructions and shares nothing else with the emulator.
 
+use amdgpu_emulator::Gfx;
 use amdgpu_emulator::decode;
 use amdgpu_emulator::inst::{Format, InlineFloat, Inst, Operand, SpecialReg};
-use amdgpu_emulator::Gfx;
 
 const VCC: usize = 106;
 const M0: usize = 124;

@@ -52,6 +52,9 @@ pub fn object(bytes: &[u8], random: &mut Random) -> usize {
 
 /// Runs bytes as a kernel's machine code.
 pub fn program(gfx: Gfx, code: Vec<u8>, random: &mut Random) {
+    if code.is_empty() {
+        return;
+    }
     let mut kernel = Kernel::new(gfx, "");
     kernel.code = Some(code);
     kernel.args = &[(8, "global_buffer"), (8, "global_buffer")];

@@ -94,12 +94,10 @@ impl Summary {
         let lanes = record.block.iter().product();
         let occupancy = occupancy(record.gfx, info, lanes, record.dynamic_lds);
         let units: BTreeMap<Unit, Counts> = profile.by_unit();
-        let mut memory = Traffic { buffers: ready.memory_bytes(), ..Traffic::default() };
-        for unit in [Unit::Vmem, Unit::Smem] {
-            let counts = units.get(&unit).copied().unwrap_or_default();
-            memory.needed += counts.bytes_needed;
-            memory.moved += counts.bytes_moved;
-        }
+        // Scalar loads read arguments and what is the same for all lanes, through a cache of their own.
+        let vector = units.get(&Unit::Vmem).copied().unwrap_or_default();
+        let memory =
+            Traffic { buffers: ready.memory_bytes(), needed: vector.bytes_needed, moved: vector.bytes_moved };
         let mut with_calls = with_calls(&profile.instructions);
         let mut lines: Vec<LineRow> = Vec::new();
         for (line, counts) in profile.by_source_line() {

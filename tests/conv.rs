@@ -111,6 +111,27 @@ fn windows_go_through_workgroup_memory_without_races() {
     }
 }
 
+/// A lane has eight channels of a place, or fewer: of eleven channels, some belong to two lanes, of which one writes.
+#[test]
+fn each_result_of_a_convolution_is_written_by_one_lane() {
+    let (channels, len) = (11, 100);
+    for arch in ["gfx1100", "gfx90a"] {
+        let device = common::device(arch);
+        let stream = device.stream().unwrap();
+        common::set_check_mode(&device, true);
+        let (src, kernel) = (upload(&stream, &numbers(len)), upload(&stream, &numbers(channels)));
+        let info = upload(&stream, &[1_usize, 1, len, len, len, 1, channels, 1, 1, 1, 1, 1]);
+        let mut dst = DeviceBuffer::zeros(&stream, channels * len).unwrap();
+        conv1d_f32(&stream, AUTO, len, len, 1, 0, 1, &info, &src, &kernel, &mut dst).unwrap();
+        let checked = stream.synchronize();
+        common::set_check_mode(&device, false);
+        assert_eq!(checked, Ok(()), "{arch}");
+        for (i, &got) in dst.to_vec().unwrap().iter().enumerate() {
+            assert_eq!(got, (i / len * (i % len)) as f32, "{arch}: element {i}");
+        }
+    }
+}
+
 #[test]
 fn all_of_candles_types_are_there() {
     assert_eq!(CONV.kernels().len(), 110);

@@ -235,8 +235,10 @@ impl Shape {
             let (rest, y) = divide(rest, h_out, units);
             let (rest, block) = divide(rest, blocks, units);
             let (b, group) = divide(rest, groups, units);
-            // The last block begins earlier, where it would not be full: some channels are computed twice.
-            let first = group * out_of_group + (block * N).min(out_of_group - N);
+            // The last block begins earlier, where it would not be full: some channels are computed twice, and written by
+            // the block before.
+            let start = (block * N).min(out_of_group - N);
+            let (first, foreign) = (group * out_of_group + start, block * N - start);
             let mut sums = [T::ZERO.to_acc(); N];
             let from = src.wrapping_add(b * s0 + group * of_group * s1);
             let weight = kernel.wrapping_add(first * to_out);
@@ -274,8 +276,10 @@ impl Shape {
             let to = dst.wrapping_add((b * c_out + first) * plane + y * w_out + x);
             let mut n = 0;
             while n < N {
-                // SAFETY: the caller's
-                unsafe { to.wrapping_add(n * plane).write(T::from_acc(sums[n])) };
+                if n >= foreign {
+                    // SAFETY: the caller's
+                    unsafe { to.wrapping_add(n * plane).write(T::from_acc(sums[n])) };
+                }
                 n += 1;
             }
         });

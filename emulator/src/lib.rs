@@ -63,8 +63,9 @@
 //! `INSTRUCTIONS.md` lists for each target which instructions are exact, which are exact in a chosen order, which are
 //! within a stated error and which are unsupported; a test writes it from the tables. Decoding reproduces LLVM's text
 //! for every recorded encoding. Random programs are compared with a scalar interpreter that shares only the decoder.
-//! Ten million hostile cases (5 million mutated code objects, 5 million programs of random instructions, most of them
-//! with mutated bytes) have been run: `tests/hostile.rs` says how, `fuzz/` has the same under libFuzzer.
+//! Ten million hostile cases have been run: 5 million mutated code objects before check mode was last rewritten, and 5
+//! million programs of random instructions, most of them with mutated bytes, since. `tests/hostile.rs` says how, `fuzz/` has
+//! the same under libFuzzer.
 //!
 //! # What is left out
 //! Images, exports, interpolation and ray tracing, typed and formatted buffers, the global data share, GFX12's named

@@ -1,4 +1,4 @@
-//! The three dtypes of the demo.
+//! The three dtypes of the example.
 
 use candle_amdgpu::kernels::affine::{affine_bf16, affine_f16, affine_f32};
 use candle_amdgpu::reference::{DType, Value};

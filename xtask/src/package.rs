@@ -45,7 +45,7 @@ pub fn run(folder: &Path, gfx: &[String]) -> Result<()> {
     let toolchain = toolchain::find()?;
     println!("Compiling the kernels for {} targets (the first time takes minutes each)", archs.len());
     let cache = shell::target_dir().join("amdgpu");
-    let families = amdgpu_build::compile(&shell::workspace().join("kernels"), &cache, &archs)
+    let families = amdgpu_build::compile(&shell::workspace().join("kernels"), &cache, &archs, &shell::warn)
         .map_err(|error| anyhow::anyhow!("{error}"))?;
 
     let stage = tempfile::tempdir()?;

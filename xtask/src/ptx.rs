@@ -15,8 +15,8 @@ pub fn run(dir: &Path) -> Result<()> {
     setup::run(setup::For::Build)?;
     fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
     let cache = shell::target_dir().join("amdgpu");
-    let families =
-        amdgpu_build::ptx(&shell::workspace().join("kernels"), &cache).map_err(|e| anyhow!("{e}"))?;
+    let families = amdgpu_build::ptx(&shell::workspace().join("kernels"), &cache, &shell::warn)
+        .map_err(|e| anyhow!("{e}"))?;
     let mut geometry = BTreeMap::new();
     for (family, object) in families {
         let ptx = dir.join(&family).with_extension("ptx");

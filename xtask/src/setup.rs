@@ -89,7 +89,7 @@ pub fn run(goal: For) -> Result<()> {
     } else {
         found?
     };
-    println!("Device toolchain: {found}");
+    println!("Device toolchain: {found}; {} names another", toolchain::VARIABLE);
     Ok(())
 }
 

@@ -56,6 +56,11 @@ pub fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
+/// Tells the user what need not stop a task.
+pub fn warn(text: &str) {
+    eprintln!("warning: {text}");
+}
+
 /// The command line, with quotes where a shell would need them.
 pub fn text(command: &Command) -> String {
     let word = |word: &OsStr| {

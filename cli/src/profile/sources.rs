@@ -5,6 +5,9 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+/// How the paths of `amdgpu-device` begin in kernels of another workspace.
+const DEVICE: &str = "/amdgpu-device/";
+
 /// Finds source files by the paths that debug information has, and keeps their lines.
 pub struct Sources {
     folders: Vec<PathBuf>,
@@ -24,6 +27,10 @@ impl Sources {
     }
 
     fn read(&self, name: &str) -> Option<Rc<Vec<String>>> {
+        let name = match name.strip_prefix(DEVICE) {
+            Some(file) => &format!("kernels/device/{file}"),
+            None => name,
+        };
         let base = Path::new(name).file_name()?;
         // An absolute path stays what it is when it is joined.
         let whole = self.folders.iter().map(|folder| folder.join(name));

@@ -1,13 +1,20 @@
-//! What is kept between builds, in one folder that all profiles share.
+//! What is kept between builds, in one folder that all profiles share. Beside each file is its checksum: one that does not
+//! match is made anew.
 
-use std::fs;
+use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use crate::error::{Result, io};
+use crate::prebuilt::checksum;
 
 /// The source of the pipeline: a cached code object is of the pipeline that made it.
 pub const PIPELINE: &str = concat!(include_str!("compile.rs"), include_str!("ir.rs"));
+
+/// What a file's checksum is called, behind its own name.
+const CHECKSUM: &str = "sha256";
 
 /// A name for contents.
 pub fn key(parts: &[&[u8]]) -> String {
@@ -34,6 +41,51 @@ pub fn copy(from: &Path, to: &Path) -> Result<()> {
     fs::rename(&part, to).map_err(io("cannot write", to))
 }
 
+/// What has become of a kept file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kept {
+    /// It is what was kept.
+    Intact,
+    /// There is none, or it was not finished.
+    Missing,
+    /// It has other bytes than were kept.
+    Damaged,
+}
+
+/// Looks at a kept file. Nothing remains of one that is damaged.
+pub fn look(path: &Path) -> Result<Kept> {
+    let read = |path: &Path| match fs::read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(io("cannot read", path)(error)),
+    };
+    let stated = path.with_added_extension(CHECKSUM);
+    let (Some(bytes), Some(sum)) = (read(path)?, read(&stated)?) else { return Ok(Kept::Missing) };
+    if checksum(&bytes).as_bytes() == sum {
+        return Ok(Kept::Intact);
+    }
+    for file in [path, &stated] {
+        fs::remove_file(file).map_err(io("cannot remove", file))?;
+    }
+    Ok(Kept::Damaged)
+}
+
+/// Puts a copy of a finished file in place, to be kept.
+pub fn keep(from: &Path, to: &Path) -> Result<()> {
+    copy(from, to)?;
+    seal(to)?;
+    // Older than any build, so that cargo, which watches it, runs a build script again only when it is changed or gone.
+    let file = File::options().write(true).open(to).map_err(io("cannot open", to))?;
+    file.set_modified(SystemTime::UNIX_EPOCH).map_err(io("cannot date", to))
+}
+
+/// Writes the checksum of a file that is to be kept as it is.
+pub fn seal(path: &Path) -> Result<()> {
+    let bytes = fs::read(path).map_err(io("cannot read", path))?;
+    let stated = path.with_added_extension(CHECKSUM);
+    fs::write(&stated, checksum(&bytes)).map_err(io("cannot write", &stated))
+}
+
 /// The folder that all builds into one target directory share, from a build script's `OUT_DIR`
 /// (`TARGET/debug/build/PACKAGE-HASH/out`).
 pub fn folder(out_dir: &Path) -> PathBuf {
@@ -45,10 +97,10 @@ pub fn folder(out_dir: &Path) -> PathBuf {
 }
 
 /// Held while a build writes into the folder.
-pub fn lock(folder: &Path) -> Result<fs::File> {
+pub fn lock(folder: &Path) -> Result<File> {
     fs::create_dir_all(folder).map_err(io("cannot create", folder))?;
     let path = folder.join("lock");
-    let file = fs::File::create(&path).map_err(io("cannot create", &path))?;
+    let file = File::create(&path).map_err(io("cannot create", &path))?;
     file.lock().map_err(io("cannot lock", &path))?;
     Ok(file)
 }
@@ -69,6 +121,26 @@ mod tests {
         for out in outs {
             assert_eq!(folder(Path::new(out)), Path::new("/t/amdgpu"));
         }
+    }
+
+    #[test]
+    fn a_kept_file_that_was_changed_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (made, kept) = (folder.path().join("new.elf"), folder.path().join("objects/a.elf"));
+        fs::write(&made, "code").unwrap();
+        assert_eq!(look(&kept).unwrap(), Kept::Missing);
+        for damaged in ["cod", "c0de", ""] {
+            keep(&made, &kept).unwrap();
+            assert_eq!(look(&kept).unwrap(), Kept::Intact);
+            assert_eq!(fs::metadata(&kept).unwrap().modified().unwrap(), SystemTime::UNIX_EPOCH);
+            fs::write(&kept, damaged).unwrap();
+            assert_eq!(look(&kept).unwrap(), Kept::Damaged);
+            assert_eq!(look(&kept).unwrap(), Kept::Missing);
+        }
+        // As after a build that was stopped between the two.
+        keep(&made, &kept).unwrap();
+        fs::remove_file(kept.with_added_extension(CHECKSUM)).unwrap();
+        assert_eq!(look(&kept).unwrap(), Kept::Missing);
     }
 
     #[test]

@@ -4,10 +4,11 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use amdgpu_emulator::{CodeObject, Gfx};
 
-use crate::cache;
+use crate::cache::{self, Kept};
 use crate::error::{Error, Result, io};
 use crate::ir;
 use crate::shim;
@@ -121,6 +122,10 @@ pub struct Compiler<'a> {
     pub source: &'a Source,
     /// Where everything goes that is worth keeping between builds.
     pub cache: &'a Path,
+    /// Is told what a user should know of.
+    pub warn: &'a (dyn Fn(&str) + Sync),
+    /// How many objects were made, and not found as they were.
+    pub made: AtomicUsize,
 }
 
 /// Takes the outer cargo's settings away from a nested one, which is to see the device toolchain alone.
@@ -140,6 +145,15 @@ pub(crate) fn clean(command: &mut Command, toolchain: &Toolchain) {
 }
 
 impl Compiler<'_> {
+    /// Whether a kept file can be used; who has a damaged disk is told so.
+    fn intact(&self, path: &Path) -> Result<bool> {
+        let kept = cache::look(path)?;
+        if kept == Kept::Damaged {
+            (self.warn)(&format!("{} was damaged, and is made anew", path.display()));
+        }
+        Ok(kept == Kept::Intact)
+    }
+
     /// Runs cargo for one family.
     ///
     /// # Errors
@@ -153,7 +167,7 @@ impl Compiler<'_> {
         fs::create_dir_all(&output).map_err(io("cannot create", &output))?;
         let path = output.join(family).with_extension("bc");
         let folder = self.cache.join("cargo").join(front.name());
-        if !path.exists() {
+        if !self.intact(&path)? {
             forget(&folder.join(front.triple()).join("release/.fingerprint"), &self.source.package);
         }
         let mut command = Command::new(&self.toolchain.cargo);
@@ -188,6 +202,7 @@ impl Compiler<'_> {
         if !out.status.success() {
             return Err(compile_error(String::from_utf8_lossy(&out.stderr).into_owned()));
         }
+        cache::seal(&path)?;
         Ok(Bitcode { family: family.to_owned(), path })
     }
 
@@ -207,6 +222,9 @@ impl Compiler<'_> {
             remap(&home, "/cargo");
         }
         remap(&self.toolchain.source, "/rust/library");
+        for (folder, package) in &self.source.elsewhere {
+            remap(folder, &format!("/{package}"));
+        }
         remap(&self.source.root, ".");
         flags
     }
@@ -246,7 +264,11 @@ impl Job<'_> {
         let key = cache::key(&[&bytes, shim.as_bytes(), pipeline.as_bytes(), cache::PIPELINE.as_bytes()]);
         let kept = self.compiler.cache.join("objects").join(format!("{key}.{extension}"));
         let published = self.stem.with_extension(extension);
-        if !kept.exists() {
+        // The records of PTX stay beside it.
+        let whole = self.compiler.intact(&kept)?
+            && (self.target != Target::Nvptx || self.compiler.intact(&kept.with_extension("json"))?);
+        if !whole {
+            self.compiler.made.fetch_add(1, Ordering::Relaxed);
             self.generate(shim, &kept)?;
             // A failed tool's input stays, to be looked at.
             for extension in TEMPORARY {
@@ -304,17 +326,21 @@ impl Job<'_> {
                 let mut link = Command::new(lld);
                 link.args(*flavor).args(["-shared", "--no-undefined", "-o"]).arg(&elf).arg(&object);
                 self.run(&mut link, &object)?;
-                cache::copy(&elf, kept)
+                cache::keep(&elf, kept)
             }
             Target::Nvptx => {
                 let ptx = file("new.ptx");
                 self.run(llc.arg("-o").arg(&ptx), &optimised)?;
-                // The records are not in PTX: they stay beside it.
+                let text = fs::read_to_string(&ptx).map_err(io("cannot read", &ptx))?;
+                let undefined = ir::undefined(&text);
+                if !undefined.is_empty() {
+                    let family = self.bitcode.family.clone();
+                    return Err(Error::Undefined { family, target: self.target.to_string(), undefined });
+                }
                 let json = serde_json::to_vec(&signatures).expect("strings and numbers");
-                let beside = kept.with_extension("json");
                 fs::write(file("json"), json).map_err(io("cannot write", file("json")))?;
-                cache::copy(&file("json"), &beside)?;
-                cache::copy(&ptx, kept)
+                cache::keep(&file("json"), &kept.with_extension("json"))?;
+                cache::keep(&ptx, kept)
             }
         }
     }

@@ -48,6 +48,20 @@ pub enum Error {
         /// What it was given.
         input: PathBuf,
     },
+    /// Functions that nothing defines; an NVIDIA driver would say so when the kernels are loaded.
+    #[error(
+        "the kernels of `{family}` for {target} call what is defined nowhere: {}. LLVM calls such functions for operations that \
+         the target has not: write these in another way, or define the functions",
+        .undefined.join(", ")
+    )]
+    Undefined {
+        /// The family.
+        family: String,
+        /// The target.
+        target: String,
+        /// Their names.
+        undefined: Vec<String>,
+    },
     /// The crate with the kernels cannot be understood.
     #[error("{} cannot be used: {message}", .manifest.display())]
     Manifest {

@@ -45,6 +45,25 @@ fn unescape(text: &str) -> Vec<u8> {
     bytes
 }
 
+/// The functions that PTX declares and nothing defines, apart from those that the CUDA driver has.
+pub fn undefined(ptx: &str) -> Vec<String> {
+    let of_the_driver = ["vprintf", "malloc", "free", "__assertfail"];
+    let mut names = Vec::new();
+    for declared in ptx.split(".extern .func").skip(1) {
+        // A result comes before the name: `.extern .func  (.param .b32 func_retval0) fmodf`.
+        let declared = declared.trim_start();
+        let declared = match declared.strip_prefix('(') {
+            Some(result) => result.split_once(')').map_or("", |(_, rest)| rest).trim_start(),
+            None => declared,
+        };
+        let name = declared.split(|c: char| c.is_whitespace() || "(;".contains(c)).next().unwrap_or_default();
+        if !of_the_driver.contains(&name) {
+            names.push(name.to_owned());
+        }
+    }
+    names
+}
+
 /// A module that was made for one processor, for another.
 pub fn for_cpu(ir: &str, from: &str, to: &str) -> String {
     ir.replace(&format!("\"target-cpu\"=\"{from}\""), &format!("\"target-cpu\"=\"{to}\""))
@@ -263,6 +282,14 @@ mod tests {
         assert!(out.contains(expected), "{out}");
         assert!(out.contains("%info.copy = addrspacecast ptr addrspace(5) %1 to ptr\n"), "{out}");
         assert!(out.contains("store ptr %info.generic, ptr %info.copy\n"), "{out}");
+    }
+
+    #[test]
+    fn functions_that_nothing_defines_are_found_in_ptx() {
+        let ptx = ".version 7.0\n.extern .func  (.param .b32 func_retval0) fmodf\n(\n\t.param .b32 fmodf_param_0\n)\n;\n\
+                   .extern .func abort()\n;\n.extern .func  (.param .b32 func_retval0) vprintf\n(\n)\n;\n\
+                   .func helper()\n{\n}\n.visible .entry k(\n)\n{\n}\n";
+        assert_eq!(undefined(ptx), ["fmodf", "abort"]);
     }
 
     #[test]

@@ -15,12 +15,14 @@
 //! ```
 //!
 //! Targets are those in `CANDLE_AMDGPU_ARCHS`, separated by commas (default `gfx1030,gfx1100,gfx90a`). The code objects
-//! are also at `target/amdgpu/GFX/MODULE.elf`, beside the profiles' folders.
+//! are also at `target/amdgpu/GFX/MODULE.elf`, beside the profiles' folders. The compiler is the one that
+//! [`toolchain::find`] finds; `CANDLE_AMDGPU_TOOLCHAIN` names another.
 
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::exit;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Condvar, Mutex, PoisonError, mpsc};
 use std::thread;
 
@@ -99,8 +101,18 @@ fn try_build(kernels: &Path) -> Result<()> {
     for path in source.watched.iter().chain([&toolchain.rustc]) {
         println!("cargo::rerun-if-changed={}", path.display());
     }
-    let cache = cache::folder(&out);
-    let families = families(&source, &toolchain, &cache, &archs()?)?;
+    let (cache, archs) = (cache::folder(&out), archs()?);
+    let warn = |text: &str| println!("cargo::warning={text}");
+    let (families, made) = families(&source, &toolchain, &cache, &archs, &warn)?;
+    let mut objects = 0;
+    for (_, path) in families.iter().flat_map(|family| &family.objects) {
+        println!("cargo::rerun-if-changed={}", path.display());
+        objects += 1;
+    }
+    println!(
+        "amdgpu-build: {objects} code objects for {} by {toolchain}: {made} of them compiled now, the others kept from before",
+        archs.iter().map(|gfx| gfx.name()).collect::<Vec<_>>().join(", ")
+    );
     let origin = Origin { compiler: toolchain.versions(), prebuilt: false };
     fs::write(&generated, wrappers::generate(&families, &origin))
         .map_err(error::io("cannot write", &generated))
@@ -127,19 +139,31 @@ fn chosen_archs() -> Result<Option<Vec<Gfx>>> {
 
 /// Compiles the crate in the folder `kernels` for some targets: each module with its kernels and code objects.
 ///
-/// For programs; a build script calls [`build`]. `cache` keeps what is worth it between calls.
+/// For programs; a build script calls [`build`]. `cache` keeps what is worth it between calls; `warn` is told if
+/// something there is damaged, which is then made anew.
 ///
 /// # Errors
 /// Whatever stands in the way, from a missing toolchain to a kernel that does not compile.
-pub fn compile(kernels: &Path, cache: &Path, archs: &[Gfx]) -> Result<Vec<Family>> {
+pub fn compile(
+    kernels: &Path,
+    cache: &Path,
+    archs: &[Gfx],
+    warn: &(dyn Fn(&str) + Sync),
+) -> Result<Vec<Family>> {
     let toolchain = toolchain::find()?;
-    families(&Source::read(kernels, &toolchain)?, &toolchain, cache, archs)
+    Ok(families(&Source::read(kernels, &toolchain)?, &toolchain, cache, archs, warn)?.0)
 }
 
-/// All families for all targets, side by side as the cores allow.
-fn families(source: &Source, toolchain: &Toolchain, cache: &Path, archs: &[Gfx]) -> Result<Vec<Family>> {
+/// All families for all targets, side by side as the cores allow, and how many objects had to be made.
+fn families(
+    source: &Source,
+    toolchain: &Toolchain,
+    cache: &Path,
+    archs: &[Gfx],
+    warn: &(dyn Fn(&str) + Sync),
+) -> Result<(Vec<Family>, usize)> {
     let _lock = cache::lock(cache)?;
-    let compiler = Compiler { toolchain, source, cache };
+    let compiler = Compiler { toolchain, source, cache, warn, made: AtomicUsize::new(0) };
     let targets: Vec<Target> = archs.iter().map(|&gfx| Target::Amdgpu(gfx)).collect();
     let objects = run(&compiler, &targets)?;
     let mut families = Vec::new();
@@ -154,7 +178,7 @@ fn families(source: &Source, toolchain: &Toolchain, cache: &Path, archs: &[Gfx])
                 .collect(),
         });
     }
-    Ok(families)
+    Ok((families, compiler.made.into_inner()))
 }
 
 /// The objects of each family, in the order of `targets`. cargo locks its folder, so that the families follow each
@@ -226,15 +250,16 @@ impl Cores {
 
 /// Compiles the crate in a folder to PTX for NVIDIA GPUs (compute capability 8.0 and later).
 ///
-/// Returns each module's name and object. `cache` keeps what is worth it between calls.
+/// Returns each module's name and object. `cache` and `warn` are those of [`compile`].
 ///
 /// # Errors
-/// As for [`build`].
-pub fn ptx(kernels: &Path, cache: &Path) -> Result<Vec<(String, Object)>> {
+/// As for [`compile`].
+pub fn ptx(kernels: &Path, cache: &Path, warn: &(dyn Fn(&str) + Sync)) -> Result<Vec<(String, Object)>> {
     let toolchain = toolchain::find()?;
     let source = Source::read(kernels, &toolchain)?;
     let _lock = cache::lock(cache)?;
-    let compiler = Compiler { toolchain: &toolchain, source: &source, cache };
+    let compiler =
+        Compiler { toolchain: &toolchain, source: &source, cache, warn, made: AtomicUsize::new(0) };
     let objects = run(&compiler, &[Target::Nvptx])?;
     Ok(source.families.iter().map(|(name, _)| name.clone()).zip(objects.into_iter().flatten()).collect())
 }

@@ -22,6 +22,8 @@ pub struct Source {
     pub root: PathBuf,
     /// Files and folders of it and of all local crates that it stands on.
     pub watched: BTreeSet<PathBuf>,
+    /// The folders of those that are not below `root`, and their names.
+    pub elsewhere: Vec<(PathBuf, String)>,
 }
 
 #[derive(Deserialize)]
@@ -78,49 +80,49 @@ impl Source {
         if families.is_empty() {
             families.push((package.name.replace('-', "_"), None));
         }
-        let mut watched = BTreeSet::new();
-        watch(package, &main, toolchain, &mut watched)?;
-        Ok(Source {
+        let mut source = Source {
             package: package.name.clone(),
             families,
             root: main.workspace_root.clone(),
-            watched,
+            watched: BTreeSet::new(),
+            elsewhere: Vec::new(),
             manifest,
-        })
+        };
+        source.watch(package, &main, toolchain)?;
+        Ok(source)
     }
-}
 
-/// Adds a package's files, and those of the local packages that it depends on.
-fn watch(
-    package: &Package,
-    known: &Metadata,
-    toolchain: &Toolchain,
-    watched: &mut BTreeSet<PathBuf>,
-) -> Result<()> {
-    if package.source.is_some() || !watched.insert(package.manifest_path.clone()) {
-        return Ok(());
-    }
-    for target in &package.targets {
-        if target.kind.iter().any(|k| k == "custom-build") {
-            watched.insert(target.src_path.clone());
-        } else if target.kind.iter().any(|k| k.contains("lib") || k == "proc-macro") {
-            watched.extend(target.src_path.parent().map(Path::to_owned));
+    /// Adds a package's files, and those of the local packages that it depends on.
+    fn watch(&mut self, package: &Package, known: &Metadata, toolchain: &Toolchain) -> Result<()> {
+        if package.source.is_some() || !self.watched.insert(package.manifest_path.clone()) {
+            return Ok(());
         }
-    }
-    let folders = package.dependencies.iter().filter(|d| d.kind.as_deref() != Some("dev"));
-    for folder in folders.filter_map(|d| d.path.as_ref()) {
-        let manifest = folder.join("Cargo.toml");
-        match known.packages.iter().find(|p| p.manifest_path == manifest) {
-            Some(package) => watch(package, known, toolchain, watched)?,
-            None => {
-                let other = packages(&manifest, toolchain)?;
-                for package in other.packages.iter().filter(|p| p.manifest_path == manifest) {
-                    watch(package, &other, toolchain, watched)?;
+        if let Some(folder) = package.manifest_path.parent().filter(|folder| !folder.starts_with(&self.root))
+        {
+            self.elsewhere.push((folder.to_owned(), package.name.clone()));
+        }
+        for target in &package.targets {
+            if target.kind.iter().any(|k| k == "custom-build") {
+                self.watched.insert(target.src_path.clone());
+            } else if target.kind.iter().any(|k| k.contains("lib") || k == "proc-macro") {
+                self.watched.extend(target.src_path.parent().map(Path::to_owned));
+            }
+        }
+        let folders = package.dependencies.iter().filter(|d| d.kind.as_deref() != Some("dev"));
+        for folder in folders.filter_map(|d| d.path.as_ref()) {
+            let manifest = folder.join("Cargo.toml");
+            match known.packages.iter().find(|p| p.manifest_path == manifest) {
+                Some(package) => self.watch(package, known, toolchain)?,
+                None => {
+                    let other = packages(&manifest, toolchain)?;
+                    for package in other.packages.iter().filter(|p| p.manifest_path == manifest) {
+                        self.watch(package, &other, toolchain)?;
+                    }
                 }
             }
         }
+        Ok(())
     }
-    Ok(())
 }
 
 /// What cargo says about the packages of a workspace.

@@ -14,7 +14,7 @@ const ARCHS: [Gfx; 3] = [Gfx::Gfx1030, Gfx::Gfx1100, Gfx::Gfx90a];
 fn compile(name: &str) -> Result<Vec<Family>, Error> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(name);
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("amdgpu");
-    amdgpu_build::compile(&folder, &cache, &ARCHS)
+    amdgpu_build::compile(&folder, &cache, &ARCHS, &|_| ())
 }
 
 /// A device with one family loaded.

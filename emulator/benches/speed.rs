@@ -7,7 +7,9 @@ mod support;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use amdgpu_emulator::{CodeObject, Gfx, Kernel, Launch, LaunchOptions, Machine, MachineOptions};
+use amdgpu_emulator::{
+    CodeObject, FaultReport, Gfx, Kernel, Launch, LaunchOptions, LoadedModule, Machine, MachineOptions,
+};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use support::programs::PROGRAMS;
 
@@ -35,35 +37,45 @@ fn speed(criterion: &mut Criterion) {
 }
 
 /// A code object with this package's largest program, or the one that `AMDGPU_EMULATOR_OBJECT` names: from bytes to a
-/// machine that has it, and to the end of a first launch of nothing but an error.
+/// machine that has it with one kernel decoded, or every kernel, and what a fault's report takes.
 fn start_up(criterion: &mut Criterion) {
     let elf = match std::env::var_os("AMDGPU_EMULATOR_OBJECT") {
         Some(path) => std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display())),
         None => support::Kernel::new(Gfx::Gfx1100, include_str!("programs/matmul.txt")).elf(),
     };
-    let gfx = CodeObject::parse(&elf).expect("a code object").gfx();
-    let machine = Machine::new(gfx, MachineOptions::default()).expect("address space");
-    criterion.bench_function("parse and load", |bencher| {
-        bencher.iter(|| machine.load(&CodeObject::parse(&elf).expect("a code object")).expect("loads"));
+    // Bytes that live as long as the program, as those that a build embeds.
+    let elf: &'static [u8] = elf.leak();
+    let object = CodeObject::parse(elf).expect("a code object");
+    let largest = object.kernels().iter().max_by_key(|info| info.code_bytes).expect("a kernel");
+    let machine = Machine::new(object.gfx(), MachineOptions::default()).expect("address space");
+    let load = |object: CodeObject| machine.load(&object).expect("loads");
+    let prepare = |module: &LoadedModule, name: &str| module.kernel(name).expect("the kernel").prepare();
+    let kept = || CodeObject::parse_kept(elf, None).expect("a code object");
+    criterion.bench_function("parse", |bencher| bencher.iter(kept));
+    criterion.bench_function("parse and load", |bencher| bencher.iter(|| load(kept())));
+    criterion.bench_function("copy, parse and load", |bencher| {
+        bencher.iter(|| load(CodeObject::parse(elf).expect("a code object")));
+    });
+    criterion.bench_function("parse, load and decode the largest kernel", |bencher| {
+        bencher.iter(|| prepare(&load(kept()), &largest.name));
     });
     criterion.bench_function("parse, load and decode every kernel", |bencher| {
         bencher.iter(|| {
-            let object = CodeObject::parse(&elf).expect("a code object");
-            let module = machine.load(&object).expect("loads");
-            for info in object.kernels() {
-                decode(&machine, &module.kernel(&info.name).expect("the kernel"));
-            }
+            let module = load(kept());
+            object.kernels().iter().for_each(|info| prepare(&module, &info.name));
         });
     });
+    let kernel = load(kept()).kernel(&largest.name).expect("the kernel");
+    criterion.bench_function("a fault's report", |bencher| bencher.iter(|| fault(&machine, &kernel)));
 }
 
-/// A launch that ends after an instruction: the kernel is decoded for it.
-fn decode(machine: &Machine, kernel: &Kernel) {
+/// A launch that ends after an instruction, with a report of it.
+fn fault(machine: &Machine, kernel: &Kernel) -> FaultReport {
     let mut options = LaunchOptions::default();
     options.instruction_budget = 1;
     let kernarg = vec![0; kernel.info().explicit_size() as usize];
     let launch = Launch { grid: [1; 3], block: [1; 3], dynamic_lds: 0, kernarg: &kernarg, options };
-    let _ = black_box(machine.launch(kernel, &launch));
+    machine.launch(kernel, &launch).expect_err("a fault")
 }
 
 /// The shortest of some runs.

@@ -4,8 +4,10 @@
 //! kernel, and a MessagePack note that lists each kernel's arguments and resources. Everything in it is taken as
 //! input from a stranger: what does not fit is an [`ObjectError`].
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
 
 use object::elf;
 use object::read::elf::{ElfFile64, FileHeader as _, ProgramHeader as _};
@@ -97,18 +99,109 @@ struct Inner {
     gfx: Gfx,
     kernels: Vec<KernelInfo>,
     sections: BTreeMap<String, Section>,
-    symbols: BTreeMap<String, Symbol>,
-    image: Vec<u8>,
-    text: Vec<std::ops::Range<u64>>,
+    symbols: Symbols,
+    layout: Layout,
+    /// The segments at their addresses, once somebody asks for them in one piece.
+    image: OnceLock<Vec<u8>>,
     relocations: Vec<Relocation>,
-    bytes: Vec<u8>,
+    /// What was parsed, and where in it the ELF file lies; every other range is one of the ELF file.
+    given: Cow<'static, [u8]>,
+    elf: Range<usize>,
+}
+
+impl Inner {
+    fn file(&self) -> &[u8] {
+        &self.given[self.elf.clone()]
+    }
 }
 
 #[derive(Debug)]
 struct Section {
     address: u64,
     /// Where its contents lie in the file.
-    range: std::ops::Range<usize>,
+    range: Range<usize>,
+}
+
+/// What the program headers say: which parts of the file go where.
+#[derive(Debug, Default)]
+struct Layout {
+    /// Ascending, and apart from each other.
+    segments: Vec<Segment>,
+    text: Vec<Range<u64>>,
+    /// Bytes that the segments cover, from address 0 on.
+    size: u64,
+}
+
+#[derive(Debug)]
+struct Segment {
+    address: u64,
+    /// Where its contents lie in the file; zeros follow.
+    range: Range<usize>,
+}
+
+impl Layout {
+    /// The bytes that a range of addresses has in the file, if it has them all and in one segment.
+    fn slice<'f>(&self, file: &'f [u8], range: Range<u64>) -> Option<&'f [u8]> {
+        let at = self.segments.partition_point(|segment| segment.address <= range.start).checked_sub(1)?;
+        let segment = &self.segments[at];
+        let start = usize::try_from(range.start - segment.address).ok()?;
+        let end = usize::try_from(range.end.checked_sub(segment.address)?).ok()?;
+        file.get(segment.range.clone())?.get(start..end)
+    }
+
+    fn image(&self, file: &[u8]) -> Vec<u8> {
+        let mut image = vec![0; self.size as usize];
+        for segment in &self.segments {
+            let data = &file[segment.range.clone()];
+            image[segment.address as usize..][..data.len()].copy_from_slice(data);
+        }
+        image
+    }
+
+    /// The bytes from `address` on as they are loaded, if the image has them all.
+    fn read<const N: usize>(&self, file: &[u8], address: u64) -> Option<[u8; N]> {
+        let end = address.checked_add(N as u64).filter(|&end| end <= self.size)?;
+        let mut bytes = [0; N];
+        let first = self.segments.partition_point(|segment| segment.address <= address).saturating_sub(1);
+        for segment in self.segments[first..].iter().take_while(|segment| segment.address < end) {
+            // Where the segment's contents go in `bytes`, or begin before it.
+            let into = segment.address.saturating_sub(address) as usize;
+            let skipped = address.saturating_sub(segment.address);
+            let data = file[segment.range.clone()].iter().skip(number(skipped));
+            bytes[into..].iter_mut().zip(data).for_each(|(place, &byte)| *place = byte);
+        }
+        Some(bytes)
+    }
+}
+
+/// The defined symbols by name, and where their names lie in the file.
+#[derive(Debug)]
+struct Symbols(Vec<(Range<usize>, Symbol)>);
+
+impl Symbols {
+    fn of(file: &ElfFile64<'_>, bytes: &[u8]) -> Symbols {
+        let mut symbols = Vec::new();
+        for symbol in file.symbols().chain(file.dynamic_symbols()) {
+            let Ok(name) = symbol.name() else { continue };
+            if !symbol.is_undefined() && !name.is_empty() && symbol.section_index().is_some() {
+                let start = name.as_ptr().addr() - bytes.as_ptr().addr();
+                let is_data = symbol.kind() == object::SymbolKind::Data;
+                let symbol = Symbol { address: symbol.address(), size: symbol.size(), is_data };
+                symbols.push((start..start + name.len(), symbol));
+            }
+        }
+        // Of several with one name the last: a dynamic one.
+        symbols.sort_by(|(a, _), (b, _)| bytes[a.clone()].cmp(&bytes[b.clone()]));
+        symbols.reverse();
+        symbols.dedup_by(|(a, _), (b, _)| bytes[a.clone()] == bytes[b.clone()]);
+        symbols.reverse();
+        Symbols(symbols)
+    }
+
+    fn get(&self, file: &[u8], name: &str) -> Option<Symbol> {
+        let at = self.0.binary_search_by(|(range, _)| file[range.clone()].cmp(name.as_bytes())).ok()?;
+        Some(self.0[at].1)
+    }
 }
 
 /// A defined symbol: its address within the image, and its size.
@@ -263,7 +356,7 @@ pub struct KernelDescriptor {
 }
 
 impl KernelDescriptor {
-    const SIZE: u64 = 64;
+    const SIZE: usize = 64;
 
     fn parse(bytes: &[u8], address: u64) -> Option<KernelDescriptor> {
         let u32_at = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
@@ -289,12 +382,13 @@ impl KernelDescriptor {
 }
 
 impl CodeObject {
-    /// Parses a code object, or the only one in a Clang offload bundle.
+    /// Parses a code object, or the only one in a Clang offload bundle. It keeps a copy of the bytes;
+    /// [`CodeObject::parse_kept`] does without.
     ///
     /// # Errors
     /// See [`ObjectError`]; any bytes give either a code object or an error.
     pub fn parse(bytes: &[u8]) -> Result<CodeObject, ObjectError> {
-        CodeObject::parse_matching(bytes, None)
+        CodeObject::parse_kept(copy(bytes), None)
     }
 
     /// Parses a code object for `gfx`, or the one for it in a Clang offload bundle.
@@ -302,15 +396,26 @@ impl CodeObject {
     /// # Errors
     /// As [`CodeObject::parse`]; also if there is none for `gfx`.
     pub fn parse_for(bytes: &[u8], gfx: Gfx) -> Result<CodeObject, ObjectError> {
-        CodeObject::parse_matching(bytes, Some(gfx))
+        CodeObject::parse_kept(copy(bytes), Some(gfx))
     }
 
-    fn parse_matching(bytes: &[u8], gfx: Option<Gfx>) -> Result<CodeObject, ObjectError> {
+    /// As [`CodeObject::parse`] or, with a target, [`CodeObject::parse_for`], of bytes that are handed over or that
+    /// live as long as the program.
+    ///
+    /// # Errors
+    /// As theirs.
+    pub fn parse_kept(
+        bytes: impl Into<Cow<'static, [u8]>>,
+        gfx: Option<Gfx>,
+    ) -> Result<CodeObject, ObjectError> {
+        let given = bytes.into();
+        let bytes = &*given;
         if bytes.starts_with(COMPRESSED_BUNDLE_MAGIC) {
             return Err(ObjectError::CompressedBundle);
         }
         if !bytes.starts_with(BUNDLE_MAGIC) {
-            return parse_elf(bytes);
+            let all = 0..bytes.len();
+            return parse_elf(given, all);
         }
         let entries =
             bundle_entries(bytes).ok_or_else(|| ObjectError::Elf("truncated offload bundle".into()))?;
@@ -325,7 +430,7 @@ impl CodeObject {
         };
         let mut meant = amdgpu.iter().filter(|(triple, _)| is_meant(triple));
         match (meant.next(), meant.count()) {
-            (Some((_, data)), 0) => parse_elf(data),
+            (Some((_, range)), 0) => parse_elf(given, range.clone()),
             (first, others) => Err(ObjectError::Bundle {
                 count: others + usize::from(first.is_some()),
                 triples: amdgpu.iter().map(|(triple, _)| &**triple).collect::<Vec<_>>().join(", "),
@@ -351,7 +456,7 @@ impl CodeObject {
 
     /// The contents of the section called `name` (`.text`, `.amdgpu.kernels`).
     pub fn section(&self, name: &str) -> Option<&[u8]> {
-        self.inner.sections.get(name).and_then(|section| self.inner.bytes.get(section.range.clone()))
+        self.inner.sections.get(name).and_then(|section| self.inner.file().get(section.range.clone()))
     }
 
     /// The address of the section called `name`, relative to the load address.
@@ -361,27 +466,52 @@ impl CodeObject {
 
     /// The defined symbol called `name`.
     pub fn symbol(&self, name: &str) -> Option<Symbol> {
-        self.inner.symbols.get(name).copied()
+        self.inner.symbols.get(self.inner.file(), name)
     }
 
     /// All defined symbols, by name.
     pub fn symbols(&self) -> impl Iterator<Item = (&str, Symbol)> {
-        self.inner.symbols.iter().map(|(name, symbol)| (name.as_str(), *symbol))
+        let file = self.inner.file();
+        let name = |range: &Range<usize>| std::str::from_utf8(&file[range.clone()]).unwrap_or_default();
+        self.inner.symbols.0.iter().map(move |(range, symbol)| (name(range), *symbol))
     }
 
     /// The memory image: every segment at its address.
     pub fn image(&self) -> &[u8] {
-        &self.inner.image
+        self.inner.image.get_or_init(|| self.inner.layout.image(self.inner.file()))
     }
 
     /// Address ranges within the image that hold machine code.
-    pub fn text_ranges(&self) -> &[std::ops::Range<u64>] {
-        &self.inner.text
+    pub fn text_ranges(&self) -> &[Range<u64>] {
+        &self.inner.layout.text
     }
 
     /// The ELF file.
     pub fn bytes(&self) -> &[u8] {
-        &self.inner.bytes
+        self.inner.file()
+    }
+
+    /// Bytes of the image.
+    pub fn image_size(&self) -> u64 {
+        self.inner.layout.size
+    }
+
+    /// The bytes of a range of addresses, up to the end of the image; without putting an image together where one
+    /// segment has them.
+    #[cfg_attr(not(feature = "exec"), expect(dead_code))]
+    pub(crate) fn image_bytes(&self, range: Range<u64>) -> &[u8] {
+        let range = range.start..range.end.min(self.image_size());
+        self.inner
+            .layout
+            .slice(self.inner.file(), range.clone())
+            .unwrap_or_else(|| self.image().get(range.start as usize..range.end as usize).unwrap_or(&[]))
+    }
+
+    /// Address and contents of each segment.
+    #[cfg_attr(not(feature = "exec"), expect(dead_code))]
+    pub(crate) fn segments(&self) -> impl Iterator<Item = (u64, &[u8])> {
+        let file = self.inner.file();
+        self.inner.layout.segments.iter().map(|segment| (segment.address, &file[segment.range.clone()]))
     }
 
     #[cfg_attr(not(feature = "exec"), expect(dead_code))]
@@ -390,8 +520,16 @@ impl CodeObject {
     }
 }
 
-/// The entries of an uncompressed Clang offload bundle: target triple and contents.
-fn bundle_entries(bytes: &[u8]) -> Option<Vec<(String, &[u8])>> {
+fn copy(bytes: &[u8]) -> Vec<u8> {
+    let mut copy: Vec<u8> = Vec::with_capacity(bytes.len());
+    #[cfg(feature = "exec")]
+    crate::memory::prefer_large_pages(copy.as_ptr().expose_provenance() as u64, copy.capacity() as u64);
+    copy.extend_from_slice(bytes);
+    copy
+}
+
+/// The entries of an uncompressed Clang offload bundle: target triple, and where the contents lie.
+fn bundle_entries(bytes: &[u8]) -> Option<Vec<(String, Range<usize>)>> {
     let u64_at = |at: usize| Some(u64::from_le_bytes(bytes.get(at..at.checked_add(8)?)?.try_into().ok()?));
     let usize_at = |at: usize| usize::try_from(u64_at(at)?).ok();
     let mut at = BUNDLE_MAGIC.len();
@@ -401,20 +539,19 @@ fn bundle_entries(bytes: &[u8]) -> Option<Vec<(String, &[u8])>> {
     for _ in 0..count {
         let (offset, size, length) = (usize_at(at)?, usize_at(at + 8)?, usize_at(at + 16)?);
         let triple = bytes.get(at + 24..(at + 24).checked_add(length)?)?;
-        entries.push((
-            String::from_utf8_lossy(triple).into_owned(),
-            bytes.get(offset..offset.checked_add(size)?)?,
-        ));
+        let range = offset..offset.checked_add(size)?;
+        bytes.get(range.clone())?;
+        entries.push((String::from_utf8_lossy(triple).into_owned(), range));
         at = at + 24 + length;
     }
     Some(entries)
 }
 
-fn parse_elf(bytes: &[u8]) -> Result<CodeObject, ObjectError> {
+fn parse_elf(given: Cow<'static, [u8]>, elf: Range<usize>) -> Result<CodeObject, ObjectError> {
     let elf_error = |error: object::read::Error| ObjectError::Elf(error.to_string());
+    let bytes = &given[elf.clone()];
     let file = ElfFile64::<Endianness>::parse(bytes).map_err(elf_error)?;
     let (header, endian) = (file.elf_header(), file.endian());
-    let number = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
     if endian != Endianness::Little {
         return Err(ObjectError::Elf("big-endian".into()));
     }
@@ -428,27 +565,11 @@ fn parse_elf(bytes: &[u8]) -> Result<CodeObject, ObjectError> {
     let gfx = Gfx::ALL.into_iter().find(|gfx| gfx.elf_machine() == machine);
     let gfx = gfx.ok_or(ObjectError::UnknownMachine(machine))?;
 
-    let mut image = Vec::new();
-    let mut text = Vec::new();
+    let mut layout = Layout::default();
     let mut metadata = None;
     for segment in file.elf_program_headers() {
         match segment.p_type(endian) {
-            elf::PT_LOAD => {
-                let (start, size) = (segment.p_vaddr(endian), segment.p_memsz(endian));
-                let end = start.checked_add(size).filter(|&end| end <= MAX_IMAGE);
-                let end = end.ok_or(ObjectError::TooLarge { end: start.saturating_add(size) })?;
-                let data = segment
-                    .data(endian, bytes)
-                    .map_err(|()| ObjectError::Elf("a segment lies outside of the file".into()))?;
-                if data.len() as u64 > size {
-                    return Err(ObjectError::Elf("a segment is larger in the file than in memory".into()));
-                }
-                image.resize(image.len().max(number(end)), 0);
-                image[number(start)..][..data.len()].copy_from_slice(data);
-                if segment.p_flags(endian).0 & elf::PF_X.0 != 0 {
-                    text.push(start..start + data.len() as u64);
-                }
-            }
+            elf::PT_LOAD => layout.add(segment, bytes)?,
             elf::PT_NOTE => {
                 let Some(mut notes) = segment.notes(endian, bytes).map_err(elf_error)? else { continue };
                 while let Some(note) = notes.next().map_err(elf_error)? {
@@ -469,26 +590,52 @@ fn parse_elf(bytes: &[u8]) -> Result<CodeObject, ObjectError> {
         let range = number(start)..number(start.saturating_add(size));
         sections.insert(name.to_owned(), Section { address: section.address(), range });
     }
-    let mut symbols = BTreeMap::new();
-    for symbol in file.symbols().chain(file.dynamic_symbols()) {
-        let Ok(name) = symbol.name() else { continue };
-        if !symbol.is_undefined() && !name.is_empty() && symbol.section_index().is_some() {
-            let is_data = symbol.kind() == object::SymbolKind::Data;
-            symbols
-                .insert(name.to_owned(), Symbol { address: symbol.address(), size: symbol.size(), is_data });
-        }
-    }
-    let relocations = parse_relocations(&file, &image)?;
+    let symbols = Symbols::of(&file, bytes);
+    let relocations = parse_relocations(&file, layout.size)?;
     let kernels = match metadata {
-        Some(note) => parse_metadata(note, gfx, &symbols, &image)?,
+        Some(note) => parse_metadata(note, gfx, &Place { file: bytes, symbols: &symbols, layout: &layout })?,
         None => Vec::new(),
     };
-    let bytes = bytes.to_vec();
-    let inner = Inner { gfx, kernels, sections, symbols, image, text, relocations, bytes };
+    let image = OnceLock::new();
+    let inner = Inner { gfx, kernels, sections, symbols, layout, image, relocations, given, elf };
     Ok(CodeObject { inner: Arc::new(inner) })
 }
 
-fn parse_relocations(file: &ElfFile64<'_>, image: &[u8]) -> Result<Vec<Relocation>, ObjectError> {
+fn number(value: u64) -> usize {
+    usize::try_from(value).unwrap_or(usize::MAX)
+}
+
+impl Layout {
+    fn add(&mut self, segment: &elf::ProgramHeader64<Endianness>, bytes: &[u8]) -> Result<(), ObjectError> {
+        let endian = Endianness::Little;
+        let (start, size) = (segment.p_vaddr(endian), segment.p_memsz(endian));
+        let end = start.checked_add(size).filter(|&end| end <= MAX_IMAGE);
+        let end = end.ok_or(ObjectError::TooLarge { end: start.saturating_add(size) })?;
+        let data = segment
+            .data(endian, bytes)
+            .map_err(|()| ObjectError::Elf("a segment lies outside of the file".into()))?;
+        if data.len() as u64 > size {
+            return Err(ObjectError::Elf("a segment is larger in the file than in memory".into()));
+        }
+        if start < self.size {
+            let before = self.size;
+            let problem =
+                format!("the segment at {start:#x} begins before the one before it ends at {before:#x}");
+            return Err(ObjectError::Elf(problem));
+        }
+        self.size = end;
+        if segment.p_flags(endian).0 & elf::PF_X.0 != 0 {
+            self.text.push(start..start + data.len() as u64);
+        }
+        let at = number(segment.p_offset(endian));
+        // A segment without contents in the file may name any offset.
+        let range = if data.is_empty() { 0..0 } else { at..at + data.len() };
+        self.segments.push(Segment { address: start, range });
+        Ok(())
+    }
+}
+
+fn parse_relocations(file: &ElfFile64<'_>, image: u64) -> Result<Vec<Relocation>, ObjectError> {
     // Both write 64 bits: symbol + addend, and load address + addend.
     const R_AMDGPU_ABS64: u32 = 3;
     const R_AMDGPU_RELATIVE64: u32 = 13;
@@ -500,7 +647,7 @@ fn parse_relocations(file: &ElfFile64<'_>, image: &[u8]) -> Result<Vec<Relocatio
         else {
             continue;
         };
-        if address.checked_add(8).is_none_or(|end| end > image.len() as u64) {
+        if address.checked_add(8).is_none_or(|end| end > image) {
             return Err(ObjectError::Elf(format!(
                 "a relocation applies at {address:#x}, outside of the image"
             )));
@@ -527,21 +674,21 @@ fn parse_relocations(file: &ElfFile64<'_>, image: &[u8]) -> Result<Vec<Relocatio
 }
 
 #[derive(Deserialize)]
-struct Metadata {
-    #[serde(rename = "amdhsa.kernels", default)]
-    kernels: Vec<KernelMetadata>,
+struct Metadata<'a> {
+    #[serde(rename = "amdhsa.kernels", default, borrow)]
+    kernels: Vec<KernelMetadata<'a>>,
     #[serde(rename = "amdhsa.target", default)]
-    target: Option<String>,
+    target: Option<&'a str>,
 }
 
 #[derive(Deserialize)]
-struct KernelMetadata {
+struct KernelMetadata<'a> {
     #[serde(rename = ".name")]
-    name: String,
+    name: &'a str,
     #[serde(rename = ".symbol")]
-    symbol: String,
-    #[serde(rename = ".args", default)]
-    args: Vec<ArgMetadata>,
+    symbol: &'a str,
+    #[serde(rename = ".args", default, borrow)]
+    args: Vec<ArgMetadata<'a>>,
     #[serde(rename = ".kernarg_segment_size", default)]
     kernarg_size: u64,
     #[serde(rename = ".group_segment_fixed_size", default)]
@@ -571,24 +718,26 @@ fn default_workgroup_size() -> u32 {
 }
 
 #[derive(Deserialize)]
-struct ArgMetadata {
+struct ArgMetadata<'a> {
     #[serde(rename = ".name", default)]
-    name: Option<String>,
+    name: Option<&'a str>,
     #[serde(rename = ".offset")]
     offset: u64,
     #[serde(rename = ".size")]
     size: u64,
     #[serde(rename = ".value_kind")]
-    kind: String,
+    kind: &'a str,
 }
 
-fn parse_metadata(
-    note: &[u8],
-    gfx: Gfx,
-    symbols: &BTreeMap<String, Symbol>,
-    image: &[u8],
-) -> Result<Vec<KernelInfo>, ObjectError> {
-    let metadata: Metadata =
+/// Where kernels' descriptors are found.
+struct Place<'a> {
+    file: &'a [u8],
+    symbols: &'a Symbols,
+    layout: &'a Layout,
+}
+
+fn parse_metadata(note: &[u8], gfx: Gfx, place: &Place<'_>) -> Result<Vec<KernelInfo>, ObjectError> {
+    let metadata: Metadata<'_> =
         rmp_serde::from_slice(note).map_err(|error| ObjectError::Metadata(error.to_string()))?;
     if let Some(target) = &metadata.target {
         let named =
@@ -598,27 +747,23 @@ fn parse_metadata(
             return Err(ObjectError::Metadata(format!("it is for {named}, the ELF header for {gfx}")));
         }
     }
-    let kernels = metadata.kernels.into_iter().map(|kernel| kernel_info(kernel, symbols, image));
+    let kernels = metadata.kernels.into_iter().map(|kernel| kernel_info(&kernel, place));
     let mut kernels = kernels.collect::<Result<Vec<_>, _>>()?;
     kernels.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(kernels)
 }
 
-fn kernel_info(
-    kernel: KernelMetadata,
-    symbols: &BTreeMap<String, Symbol>,
-    image: &[u8],
-) -> Result<KernelInfo, ObjectError> {
-    let fail = |problem: String| ObjectError::Kernel { kernel: kernel.name.clone(), problem };
-    let descriptor = symbols
-        .get(&kernel.symbol)
+fn kernel_info(kernel: &KernelMetadata<'_>, place: &Place<'_>) -> Result<KernelInfo, ObjectError> {
+    let fail = |problem: String| ObjectError::Kernel { kernel: kernel.name.to_owned(), problem };
+    let descriptor = place
+        .symbols
+        .get(place.file, kernel.symbol)
         .and_then(|symbol| {
-            let start = usize::try_from(symbol.address).ok()?;
-            let bytes = image.get(start..start.checked_add(KernelDescriptor::SIZE as usize)?)?;
-            KernelDescriptor::parse(bytes, symbol.address)
+            let bytes: [u8; KernelDescriptor::SIZE] = place.layout.read(place.file, symbol.address)?;
+            KernelDescriptor::parse(&bytes, symbol.address)
         })
         .ok_or_else(|| fail(format!("no descriptor `{}` of 64 bytes in the image", kernel.symbol)))?;
-    if descriptor.entry >= image.len() as u64 || descriptor.entry % 4 != 0 {
+    if descriptor.entry >= place.layout.size || descriptor.entry % 4 != 0 {
         return Err(fail(format!("the entry address {:#x} is not in the image", descriptor.entry)));
     }
     if ![32, 64].contains(&kernel.wave_size) {
@@ -645,13 +790,13 @@ fn kernel_info(
             )));
         }
         args.push(KernelArg {
-            name: arg.name.clone(),
+            name: arg.name.map(str::to_owned),
             offset: arg.offset as u32,
             size: arg.size as u32,
-            kind: arg_kind(&arg.kind),
+            kind: arg_kind(arg.kind),
         });
     }
-    let function = kernel.symbol.strip_suffix(".kd").and_then(|name| symbols.get(name));
+    let function = kernel.symbol.strip_suffix(".kd").and_then(|name| place.symbols.get(place.file, name));
     Ok(KernelInfo {
         args,
         kernarg_size,
@@ -667,7 +812,7 @@ fn kernel_info(
         max_workgroup_size: kernel.max_workgroup_size,
         code_bytes: function.map_or(0, |symbol| symbol.size),
         descriptor,
-        name: kernel.name,
+        name: kernel.name.to_owned(),
     })
 }
 

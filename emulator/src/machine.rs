@@ -1,5 +1,6 @@
 //! One emulated GPU.
 
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use crate::code_object::{CodeObject, KernelInfo, ObjectError};
@@ -60,8 +61,8 @@ pub(crate) struct Module {
     pub object: CodeObject,
     /// Where the image was loaded.
     pub base: u64,
-    /// Where instructions begin for certain: kernels and functions.
-    entries: Vec<u64>,
+    /// Where instructions begin for certain, kernels and functions, ascending.
+    entries: OnceLock<Vec<u64>>,
     /// Each kernel's instructions, prepared when it is first launched.
     kernels: Vec<OnceLock<Arc<Code>>>,
     /// All instructions, for kernels that call or jump out of their own.
@@ -224,25 +225,23 @@ impl Machine {
         if object.gfx() != self.gfx {
             return Err(LoadError::WrongTarget { code_object: object.gfx(), machine: self.gfx });
         }
-        let mut image = object.image().to_vec();
         // Scalar loads of constants may be widened past the end of the last one.
-        image.resize(image.len() + 64, 0);
-        let base = self.memory.alloc(image.len() as u64, Some("code object".into()))?;
-        for relocation in object.relocations() {
-            let at = relocation.address as usize;
-            let value = base.wrapping_add(relocation.addend);
-            if let Some(cell) = image.get_mut(at..at + 8) {
-                cell.copy_from_slice(&value.to_le_bytes());
-            }
-        }
-        self.memory.write(base, &image)?;
-        let kernels = object.kernels().iter().map(|kernel| kernel.descriptor.entry);
-        let functions =
-            object.symbols().filter(|(_, symbol)| !symbol.is_data).map(|(_, symbol)| symbol.address);
-        let entries: Vec<u64> = kernels.chain(functions).collect();
+        let size = object.image_size() + 64;
+        let base = self.memory.alloc(size, Some("code object".into()))?;
         let kernels = object.kernels().iter().map(|_| OnceLock::new()).collect();
         let (object, memory) = (object.clone(), self.memory.clone());
-        let module = Module { object, base, entries, kernels, whole: OnceLock::new(), memory };
+        let (entries, whole) = (OnceLock::new(), OnceLock::new());
+        // From here on the memory is freed if something fails.
+        let module = Module { object, base, entries, kernels, whole, memory };
+        for (address, bytes) in module.object.segments() {
+            self.memory.write(base + address, bytes)?;
+        }
+        for relocation in module.object.relocations() {
+            let value = base.wrapping_add(relocation.addend);
+            self.memory.write(base + relocation.address, &value.to_le_bytes())?;
+        }
+        // What no segment has is zero.
+        self.memory.mark_written(base, size);
         Ok(LoadedModule { inner: Arc::new(module) })
     }
 
@@ -284,10 +283,24 @@ impl LoadedModule {
 impl Module {
     fn whole(&self) -> Arc<Code> {
         let prepare = || {
-            let (gfx, image) = (self.object.gfx(), self.object.image());
-            Arc::new(Code::prepare(gfx, image, self.object.text_ranges(), &self.entries))
+            let text = self.object.text_ranges();
+            let start = text.iter().map(|range| range.start).min().unwrap_or(0);
+            let end = text.iter().map(|range| range.end).max().unwrap_or(0);
+            Arc::new(self.prepare(start..end))
         };
         self.whole.get_or_init(prepare).clone()
+    }
+
+    fn prepare(&self, range: Range<u64>) -> Code {
+        let start = range.start.next_multiple_of(4);
+        let entries = self.entries.get_or_init(|| {
+            let kernels = self.object.kernels().iter().map(|kernel| kernel.descriptor.entry);
+            let functions = self.object.symbols().filter(|(_, symbol)| !symbol.is_data);
+            let mut entries: Vec<u64> = kernels.chain(functions.map(|(_, symbol)| symbol.address)).collect();
+            entries.sort_unstable();
+            entries
+        });
+        Code::prepare(self.object.gfx(), self.object.image_bytes(start..range.end), start, entries)
     }
 
     /// The instructions that a kernel can reach: its own, unless it calls or jumps out of them.
@@ -300,9 +313,7 @@ impl Module {
             match text.filter(|range| info.code_bytes != 0 && end <= range.end) {
                 None => self.whole(),
                 Some(_) => {
-                    let range = start..end;
-                    let ranges = std::slice::from_ref(&range);
-                    let code = Code::prepare(self.object.gfx(), self.object.image(), ranges, &self.entries);
+                    let code = self.prepare(start..end);
                     if code.is_closed() { Arc::new(code) } else { self.whole() }
                 }
             }
@@ -314,6 +325,11 @@ impl Module {
 impl Kernel {
     pub(crate) fn code(&self) -> Arc<Code> {
         self.module.inner.code(self.index)
+    }
+
+    /// Decodes the kernel's instructions now, rather than when it is first launched.
+    pub fn prepare(&self) {
+        self.code();
     }
 
     /// What the code object says about the kernel.

@@ -1,7 +1,5 @@
 //! Preparing a code object: every instruction decoded once, its handler chosen, branch targets resolved.
 
-use std::ops::Range;
-
 use super::isa::Exec;
 use super::op::{Flow, Kind, Op, Unit};
 use super::{Env, Wave, control, ds, flat, mubuf, salu, smem, valu};
@@ -33,26 +31,19 @@ pub(crate) struct Code {
 const NONE: u32 = u32::MAX;
 
 impl Code {
-    /// Prepares the machine code in `text` of `image`; instructions begin anew at each of `entries`.
-    pub fn prepare(gfx: Gfx, image: &[u8], text: &[Range<u64>], entries: &[u64]) -> Code {
-        let start = text.iter().map(|range| range.start).min().unwrap_or(0).next_multiple_of(4);
-        let end = text.iter().map(|range| range.end).max().unwrap_or(0).min(image.len() as u64);
-        let bytes = image.get(start as usize..end as usize).unwrap_or(&[]);
+    /// Prepares the machine code `bytes` at address `start`, a multiple of four; instructions begin anew at each of
+    /// `entries`, which ascend.
+    pub fn prepare(gfx: Gfx, bytes: &[u8], start: u64, entries: &[u64]) -> Code {
         let dwords = bytes.len() / 4;
-        let mut begins: Vec<usize> = entries
-            .iter()
-            .filter_map(|entry| Some(entry.checked_sub(start)? as usize / 4))
-            .filter(|&entry| entry < dwords)
-            .collect();
-        begins.sort_unstable();
-        begins.dedup();
-        let mut begins = begins.into_iter().peekable();
+        let first = entries.partition_point(|&entry| entry < start);
+        let begins = entries[first..].iter().map(|&entry| ((entry - start) / 4) as usize);
+        let mut begins = begins.take_while(|&entry| entry < dwords).peekable();
 
         let mut code = Code {
             gfx,
-            ops: Vec::with_capacity(dwords / 2 + 1),
-            insts: Vec::with_capacity(dwords / 2 + 1),
-            at: Vec::with_capacity(dwords / 2 + 1),
+            ops: Vec::with_capacity(dwords * 3 / 4 + 1),
+            insts: Vec::with_capacity(dwords * 3 / 4 + 1),
+            at: Vec::with_capacity(dwords * 3 / 4 + 1),
             index: vec![NONE; dwords + 1],
             start,
             vgprs: 0,

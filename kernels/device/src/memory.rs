@@ -40,6 +40,19 @@ pub unsafe fn load<T: Copy, const N: usize>(address: *const T) -> [T; N] {
     }
 }
 
+/// Asks for the cache line of an address ahead of its load, where the target has an instruction for it (NVIDIA's; of ours
+/// none).
+#[inline(always)]
+pub fn prefetch<T>(address: *const T) {
+    #[cfg(target_arch = "nvptx64")]
+    // SAFETY: nothing is read
+    unsafe {
+        crate::shim::amdgpu_device_prefetch(address.cast())
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    let _ = address;
+}
+
 /// Stores `N` consecutive elements, 16 bytes at a time where there are so many.
 ///
 /// # Safety

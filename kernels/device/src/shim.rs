@@ -70,6 +70,8 @@ unsafe extern "C" {
 
 #[cfg(target_arch = "nvptx64")]
 unsafe extern "C" {
+    /// Brings the cache line of an address into the second-level cache.
+    pub fn amdgpu_device_prefetch(address: *const u8);
     /// A tile of sums of products over 16 signed bytes.
     pub fn amdgpu_device_tile_s8_16(sums: *mut [i32; 4], a: *const [u32; 2], b: *const [u32; 1]);
     /// The same over 32.

@@ -86,13 +86,20 @@ impl Team {
     #[inline(always)]
     pub fn reduce<T: Lane>(&mut self, value: T, none: T, combine: impl Fn(T, T) -> T) -> T {
         const { assert!(2 * WAVES as usize * size_of::<T>() <= 4096, "a reduction's values need more memory") };
-        let value = wave::reduce_among(self.width, value, &combine);
+        // Whole waves are the usual case, whose steps the compiler knows.
+        let value = if self.width == wave::SIZE {
+            wave::reduce(value, &combine)
+        } else {
+            wave::reduce_among(self.width, value, &combine)
+        };
         let waves = self.waves();
         if waves == 1 {
             return value;
         }
         let number = self.id / wave::SIZE;
         let lane = self.id - number * wave::SIZE;
+        // Each so many lanes combine all of the values.
+        let steps = waves.next_power_of_two();
         // SAFETY: there is a value for each wave in each half
         let value = unsafe {
             let memory = fixed_memory::<4, T>().add((self.turn * WAVES) as usize);
@@ -100,9 +107,10 @@ impl Team {
                 memory.add(number as usize).write(value);
             }
             barrier_local();
-            if lane < waves { memory.add(lane as usize).read() } else { none }
+            let from = lane & (steps - 1);
+            if from < waves { memory.add(from as usize).read() } else { none }
         };
         self.turn ^= 1;
-        wave::reduce(value, combine)
+        wave::reduce_among(steps, value, combine)
     }
 }

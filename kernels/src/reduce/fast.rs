@@ -10,7 +10,7 @@ use super::plan::{Plan, Way};
 use amdgpu_device::extremum::Extremum;
 use amdgpu_device::grid::{workgroup_id_x, workgroups_x};
 use amdgpu_device::layout::divide;
-use amdgpu_device::memory::{VECTOR_BYTES, is_aligned, load};
+use amdgpu_device::memory::{VECTOR_BYTES, is_aligned, load, prefetch};
 use amdgpu_device::prelude::*;
 use amdgpu_device::team::Team;
 use amdgpu_device::wave::{self, Lane};
@@ -137,6 +137,11 @@ pub unsafe fn reduce<F: Fold<T>, T: Scalar>(plan: Plan, src: *const T, dst: *mut
                 return;
             }
             let units = if way == Way::Rows { plan.len.div_ceil(W) } else { plan.len };
+            let team = Team::workgroup();
+            let short = way == Way::Rows && units <= team.width() as usize && is_aligned(src);
+            if let (true, Some(apart)) = (short, plan.step_in_blocks(W)) {
+                return by_short_rows::<F, T, W>(team, plan.rows, apart, units as u32, src, dst);
+            }
             by_rows::<F, T>(plan.rows, units, write, move |row, first, step| {
                 let (base, len) = (plan.row(row), plan.len_of(row));
                 if way == Way::Rows {
@@ -193,6 +198,53 @@ pub fn by_rows<F: Fold<T>, T: Scalar>(
     }
 }
 
+/// Rows that a lane has on their way at once in [`by_short_rows`].
+const SHORT: usize = 4;
+
+/// Rows of `units` blocks of `W` elements, no more than the team is wide, `apart` elements from one to the next: each lane
+/// of a row takes one.
+#[inline(always)]
+unsafe fn by_short_rows<F: Fold<T>, T: Scalar, const W: usize>(
+    team: Team,
+    rows: usize,
+    apart: usize,
+    units: u32,
+    src: *const T,
+    dst: *mut F::Out,
+) {
+    let lanes = units.next_power_of_two();
+    let (shift, first) = (lanes.trailing_zeros(), team.id() & (lanes - 1));
+    let (number, at_once) = ((team.id() >> shift) as usize, (team.size() >> shift) as usize);
+    let mut base = workgroup_id_x() as usize * SHORT * at_once;
+    while base < rows {
+        let row = move |r: usize| base + r * at_once + number;
+        let has = move |r: usize| team.works() && first < units && row(r) < rows;
+        let mut blocks = [[T::ZERO; W]; SHORT];
+        let mut acc = [F::none(); SHORT];
+        // SAFETY: the caller's
+        unsafe {
+            unroll!(SHORT, R => if has(R) {
+                blocks[R] = load(src.wrapping_add(row(R) * apart + first as usize * W));
+            });
+            unroll!(SHORT, R => if has(R) {
+                unroll!(W, J => acc[R] = F::take(acc[R], blocks[R][J], first * W as u32 + J as u32));
+            });
+            let mut distance = lanes / 2;
+            while distance > 0 {
+                unroll!(SHORT, R => acc[R] = F::merge(acc[R], acc[R].read(wave::lane() ^ distance)));
+                distance /= 2;
+            }
+            unroll!(SHORT, R => if has(R) && first == 0 {
+                dst.add(row(R)).write(F::out(acc[R]));
+            });
+        }
+        base += workgroups_x() as usize * SHORT * at_once;
+    }
+}
+
+/// How many blocks ahead of a lane's loads the next ones are asked for.
+const AHEAD: usize = 16;
+
 /// Accumulators of a lane in a row: enough for elements not to wait for each other.
 const ACCUMULATORS: usize = 4;
 
@@ -229,6 +281,10 @@ unsafe fn fold_row<F: Fold<T>, T: Scalar, const N: usize>(
         // Four loads on their way.
         while i + 3 * step < blocks {
             let at = body.add(i * N);
+            // A single workgroup with a long row would wait for each four.
+            if i + (AHEAD + 3) * step < blocks {
+                unroll!(4, B => prefetch(at.add((AHEAD + B) * step * N)));
+            }
             let [a, b, c, d] =
                 [load(at), load(at.add(step * N)), load(at.add(2 * step * N)), load(at.add(3 * step * N))];
             take::<F, T, N>(&mut acc, a, head + i * N);

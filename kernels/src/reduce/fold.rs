@@ -112,7 +112,8 @@ macro_rules! positions {
             // A NaN is neither better nor equal. The worst value itself replaces none, whose position is higher.
             #[inline(always)]
             fn merge(a: Best<T::Acc>, b: Best<T::Acc>) -> Best<T::Acc> {
-                let replaces = b.value $better a.value || b.value == a.value && b.index < a.index;
+                // No short cuts: they would be branches.
+                let replaces = (b.value $better a.value) | ((b.value == a.value) & (b.index < a.index));
                 // One by one, or the choice is between addresses.
                 Best {
                     value: if replaces { b.value } else { a.value },

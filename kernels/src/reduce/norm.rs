@@ -1,6 +1,6 @@
 //! `rmsnorm` and `layernorm` of rows.
 
-use super::row::{Row, aligned, by_blocks, held, here};
+use super::row::{Row, by_blocks, held, here, whole, widened};
 use amdgpu_device::math::Value;
 use amdgpu_device::prelude::*;
 use amdgpu_device::team::Team;
@@ -32,13 +32,12 @@ pub unsafe fn rmsnorm<T: Scalar<Acc: Float + Value + Lane>>(
             let mut team = Team::workgroup();
             let columns = n_cols.max(0) as usize;
             let (src, dst) = here(src, dst, columns);
-            let row = Row::<N>::new(&team, columns, aligned(&[src, dst, alpha]));
-            by_blocks!(row, N, K => {
-                let held = hold::<T, N, K>(&row, src, T::ZERO);
+            by_blocks!(&team, columns, whole(&[src, dst, alpha], columns, N), N, |row, K| {
+                let held = hold::<T, N, K, _>(&row, src, T::ZERO);
                 let mut normal = Normal { fill: T::ZERO, mean: T::Acc::ZERO, scale: T::Acc::ONE };
-                let squares = total::<T, N, K, true>(&mut team, &row, &held, src, &normal);
+                let squares = total::<T, N, K, _, true>(&mut team, &row, &held, src, &normal);
                 normal.scale = scale::<T>(squares, columns, eps);
-                write::<T, N, K>(&row, &held, src, &normal, dst, alpha, core::ptr::null());
+                write::<T, N, K, _>(&row, &held, src, &normal, dst, alpha, core::ptr::null());
             })
         });
     }
@@ -78,16 +77,15 @@ pub unsafe fn layernorm<T: Scalar<Acc: Float + Value + Lane>>(
         by_vector!(T, N => {
             let mut team = Team::workgroup();
             let (src, dst) = here(src, dst, columns);
-            let row = Row::<N>::new(&team, columns, aligned(&[src, dst, alpha, beta]));
             let fill = src.read();
-            by_blocks!(row, N, K => {
-                let held = hold::<T, N, K>(&row, src, fill);
+            by_blocks!(&team, columns, whole(&[src, dst, alpha, beta], columns, N), N, |row, K| {
+                let held = hold::<T, N, K, _>(&row, src, fill);
                 let mut normal = Normal { fill, mean: T::Acc::ZERO, scale: T::Acc::ONE };
-                let sum = total::<T, N, K, false>(&mut team, &row, &held, src, &normal);
+                let sum = total::<T, N, K, _, false>(&mut team, &row, &held, src, &normal);
                 normal.mean = sum.div(T::Acc::from_f64(columns as f64));
-                let squares = total::<T, N, K, true>(&mut team, &row, &held, src, &normal);
+                let squares = total::<T, N, K, _, true>(&mut team, &row, &held, src, &normal);
                 normal.scale = scale::<T>(squares, columns, eps);
-                write::<T, N, K>(&row, &held, src, &normal, dst, alpha, beta);
+                write::<T, N, K, _>(&row, &held, src, &normal, dst, alpha, beta);
             })
         });
     }
@@ -104,18 +102,15 @@ fn scale<T: Scalar<Acc: Float + Value>>(sum: T::Acc, columns: usize, eps: f32) -
 
 /// `K` blocks of the row.
 #[inline(always)]
-unsafe fn hold<T: Scalar, const N: usize, const K: usize>(
-    row: &Row<N>,
+unsafe fn hold<T: Scalar, const N: usize, const K: usize, const WHOLE: bool>(
+    row: &Row<N, WHOLE>,
     src: *const T,
     fill: T,
-) -> [[T::Acc; N]; K] {
-    let mut held = [[fill.to_acc(); N]; K];
-    unroll!(K, B => {
-        if row.has(B) {
-            // SAFETY: the caller's
-            held[B] = unsafe { row.load_acc(src, B, fill) };
-        }
-    });
+) -> [[T; N]; K] {
+    let mut held = [[fill; N]; K];
+    // Not narrowed to the blocks that the row has: a branch before each would keep the loads apart.
+    // SAFETY: the caller's
+    unroll!(K, B => held[B] = unsafe { row.load(src, B, fill) });
     held
 }
 
@@ -129,17 +124,23 @@ struct Normal<T: Scalar> {
 
 impl<T: Scalar> Normal<T> {
     #[inline(always)]
-    fn distance(&self, x: T::Acc) -> T::Acc {
-        x.sub(self.fill.to_acc()).sub(self.mean)
+    fn distance(&self, x: T) -> T::Acc {
+        x.to_acc().sub(self.fill.to_acc()).sub(self.mean)
     }
 }
 
 /// The sum over the row of the distances, or of their squares.
 #[inline(always)]
-unsafe fn total<T: Scalar<Acc: Lane>, const N: usize, const K: usize, const SQUARES: bool>(
+unsafe fn total<
+    T: Scalar<Acc: Lane>,
+    const N: usize,
+    const K: usize,
+    const WHOLE: bool,
+    const SQUARES: bool,
+>(
     team: &mut Team,
-    row: &Row<N>,
-    held: &[[T::Acc; N]; K],
+    row: &Row<N, WHOLE>,
+    held: &[[T; N]; K],
     src: *const T,
     normal: &Normal<T>,
 ) -> T::Acc {
@@ -149,8 +150,8 @@ unsafe fn total<T: Scalar<Acc: Lane>, const N: usize, const K: usize, const SQUA
         let (mut all, mut k) = (T::Acc::ZERO, 0);
         while row.has(k) {
             // SAFETY: the caller's
-            let block = unsafe { row.load_acc(src, k, normal.fill) };
-            sum = add::<T, N, SQUARES>(sum, row, k, block, normal);
+            let block = unsafe { row.load(src, k, normal.fill) };
+            sum = sum.add(of_block::<T, N, WHOLE, SQUARES>(row, k, block, normal));
             k += 1;
             if k % SERIES == 0 {
                 (all, sum) = (all.add(sum), T::Acc::ZERO);
@@ -159,33 +160,33 @@ unsafe fn total<T: Scalar<Acc: Lane>, const N: usize, const K: usize, const SQUA
         sum = all.add(sum);
     }
     unroll!(K, B => if row.has(B) {
-        sum = add::<T, N, SQUARES>(sum, row, B, held[B], normal);
+        sum = sum.add(of_block::<T, N, WHOLE, SQUARES>(row, B, held[B], normal));
     });
     team.reduce(sum, T::Acc::ZERO, Scalar::add)
 }
 
 /// A block's part in [`total`].
 #[inline(always)]
-fn add<T: Scalar, const N: usize, const SQUARES: bool>(
-    mut sum: T::Acc,
-    row: &Row<N>,
+fn of_block<T: Scalar, const N: usize, const WHOLE: bool, const SQUARES: bool>(
+    row: &Row<N, WHOLE>,
     k: usize,
-    block: [T::Acc; N],
+    block: [T; N],
     normal: &Normal<T>,
 ) -> T::Acc {
+    let mut sum = T::Acc::ZERO;
     unroll!(N, J => {
         let d = normal.distance(block[J]);
         let term = if SQUARES { d.mul(d) } else { d };
-        sum = sum.add(if row.is_column(k, J) { term } else { T::Acc::ZERO });
+        sum = sum.add(if WHOLE || row.is_column(k, J) { term } else { T::Acc::ZERO });
     });
-    sum
+    if !WHOLE || row.is_column(k, 0) { sum } else { T::Acc::ZERO }
 }
 
 /// The row's results.
 #[inline(always)]
-unsafe fn write<T: Scalar, const N: usize, const K: usize>(
-    row: &Row<N>,
-    held: &[[T::Acc; N]; K],
+unsafe fn write<T: Scalar, const N: usize, const K: usize, const WHOLE: bool>(
+    row: &Row<N, WHOLE>,
+    held: &[[T; N]; K],
     src: *const T,
     normal: &Normal<T>,
     dst: *mut T,
@@ -197,7 +198,7 @@ unsafe fn write<T: Scalar, const N: usize, const K: usize>(
         if const { K == 0 } {
             let mut k = 0;
             while row.has(k) {
-                let block = row.load_acc(src, k, normal.fill);
+                let block = row.load(src, k, normal.fill);
                 row.store_acc(dst, k, weighed(row, k, block, normal, alpha, beta));
                 k += 1;
             }
@@ -210,26 +211,26 @@ unsafe fn write<T: Scalar, const N: usize, const K: usize>(
 
 /// A block's results: the distances, scaled, times `alpha` plus `beta`, without either that is null.
 #[inline(always)]
-unsafe fn weighed<T: Scalar, const N: usize>(
-    row: &Row<N>,
+unsafe fn weighed<T: Scalar, const N: usize, const WHOLE: bool>(
+    row: &Row<N, WHOLE>,
     k: usize,
-    block: [T::Acc; N],
+    block: [T; N],
     normal: &Normal<T>,
     alpha: *const T,
     beta: *const T,
 ) -> [T::Acc; N] {
-    let mut y = block;
+    let mut y = [T::Acc::ZERO; N];
     unroll!(N, J => y[J] = normal.distance(block[J]).mul(normal.scale));
     // SAFETY: the caller's
     unsafe {
         if !alpha.is_null() {
-            let alpha = row.load_acc(alpha, k, T::ONE);
+            let alpha = widened(row.load(alpha, k, T::ONE));
             unroll!(N, J => {
                 y[J] = y[J].mul(alpha[J]);
             });
         }
         if !beta.is_null() {
-            let beta = row.load_acc(beta, k, T::ZERO);
+            let beta = widened(row.load(beta, k, T::ZERO));
             unroll!(N, J => {
                 y[J] = y[J].add(beta[J]);
             });

@@ -92,6 +92,14 @@ impl Plan {
         self.len - if row + 1 == self.rows { self.missing } else { 0 }
     }
 
+    /// The step from each row to the next, if it is always the same, and all rows have whole blocks of `n` elements
+    /// and begin at multiples of them.
+    #[inline(always)]
+    pub fn step_in_blocks(&self, n: usize) -> Option<usize> {
+        let whole = self.missing == 0 && (self.len | self.step).is_multiple_of(n);
+        (self.outer == 0 && whole).then_some(self.step)
+    }
+
     /// Whether `n` neighbouring rows lie at an address that is a multiple of `n` elements, all along the rows.
     #[inline(always)]
     pub fn columns_in_blocks(&self, n: usize) -> bool {

@@ -6,42 +6,42 @@ use amdgpu_device::prelude::*;
 use amdgpu_device::team::Team;
 use amdgpu_device::unroll;
 
-/// A workgroup's row: which of its columns are this lane's. In blocks of `N` neighbours if all memory that the row meets
-/// is aligned to them; else a block has `N` columns as far apart as lanes take turns.
-pub struct Row<const N: usize> {
-    pub columns: usize,
-    first: usize,
-    step: usize,
-    whole: bool,
-    works: bool,
+/// A workgroup's row: which of its columns are this lane's. With `WHOLE`, in blocks of `N` neighbours, with which the row
+/// ends and to which all memory that it meets is aligned; else a block has `N` columns as far apart as lanes take turns.
+pub struct Row<const N: usize, const WHOLE: bool> {
+    columns: u32,
+    /// As many as the row has, for a lane that works; none for another.
+    mine: u32,
+    first: u32,
+    step: u32,
 }
 
-impl<const N: usize> Row<N> {
-    /// `aligned`: whether all memory begins at multiples of a block.
+impl<const N: usize, const WHOLE: bool> Row<N, WHOLE> {
+    /// A row of `columns` elements, at most 2³¹.
     #[inline(always)]
-    pub fn new(team: &Team, columns: usize, aligned: bool) -> Self {
-        let whole = aligned && columns.is_multiple_of(N);
-        Row { columns, first: team.id() as usize, step: team.size() as usize, whole, works: team.works() }
+    pub fn new(team: &Team, columns: usize) -> Self {
+        let columns = columns as u32;
+        Row { columns, mine: if team.works() { columns } else { 0 }, first: team.id(), step: team.size() }
     }
 
     /// Whether any lane has a column in its block number `k`: the same in all lanes.
     #[inline(always)]
     pub fn has(&self, k: usize) -> bool {
-        k * N * self.step < self.columns
+        (k * N) as u32 * self.step < self.columns
     }
 
     /// Column `j` of this lane's block `k`.
     #[inline(always)]
-    fn column(&self, k: usize, j: usize) -> usize {
-        if self.whole { (k * self.step + self.first) * N + j } else { (k * N + j) * self.step + self.first }
+    fn column(&self, k: usize, j: usize) -> u32 {
+        let (k, j, n) = (k as u32, j as u32, N as u32);
+        if WHOLE { (k * self.step + self.first) * n + j } else { (k * n + j) * self.step + self.first }
     }
 
     /// Whether there is such a column.
     #[inline(always)]
     pub fn is_column(&self, k: usize, j: usize) -> bool {
         // Whole blocks end with the row: one comparison for all of a block.
-        let last = if self.whole { 0 } else { j };
-        self.works && self.column(k, last) < self.columns
+        self.column(k, if WHOLE { 0 } else { j }) < self.mine
     }
 
     /// Block `k` of memory laid out as the row; `fill` where there are no columns.
@@ -53,34 +53,19 @@ impl<const N: usize> Row<N> {
         let mut block = [fill; N];
         // SAFETY: the caller's; whole blocks lie within the row, and are aligned
         unsafe {
-            if self.whole {
+            if WHOLE {
                 if self.is_column(k, 0) {
-                    block = load(from.add(self.column(k, 0)));
+                    block = load(from.add(self.column(k, 0) as usize));
                 }
             } else {
                 unroll!(N, J => {
                     if self.is_column(k, J) {
-                        block[J] = from.add(self.column(k, J)).read();
+                        block[J] = from.add(self.column(k, J) as usize).read();
                     }
                 });
             }
         }
         block
-    }
-
-    /// As [`load`](Self::load), and widened.
-    ///
-    /// # Safety
-    /// As for [`load`](Self::load).
-    #[inline(always)]
-    pub unsafe fn load_acc<T: Scalar>(&self, from: *const T, k: usize, fill: T) -> [T::Acc; N] {
-        // SAFETY: the caller's
-        let block = unsafe { self.load(from, k, fill) };
-        let mut wide = [T::Acc::ZERO; N];
-        unroll!(N, J => {
-            wide[J] = block[J].to_acc();
-        });
-        wide
     }
 
     /// Writes block `k`, each element rounded.
@@ -95,19 +80,29 @@ impl<const N: usize> Row<N> {
         });
         // SAFETY: the caller's
         unsafe {
-            if self.whole {
+            if WHOLE {
                 if self.is_column(k, 0) {
-                    store(to.add(self.column(k, 0)), block);
+                    store(to.add(self.column(k, 0) as usize), block);
                 }
             } else {
                 unroll!(N, J => {
                     if self.is_column(k, J) {
-                        to.add(self.column(k, J)).write(block[J]);
+                        to.add(self.column(k, J) as usize).write(block[J]);
                     }
                 });
             }
         }
     }
+}
+
+/// A block, widened.
+#[inline(always)]
+pub fn widened<T: Scalar, const N: usize>(block: [T; N]) -> [T::Acc; N] {
+    let mut wide = [T::Acc::ZERO; N];
+    unroll!(N, J => {
+        wide[J] = block[J].to_acc();
+    });
+    wide
 }
 
 /// This workgroup's row in `src` and `dst`.
@@ -121,11 +116,12 @@ pub unsafe fn here<T>(src: *const T, dst: *mut T, columns: usize) -> (*const T, 
     unsafe { (src.add(at), dst.add(at)) }
 }
 
-/// Whether blocks of 16 bytes of a row can be moved in one access. A null pointer is aligned.
+/// Whether all of a row of `columns` elements goes in blocks of `n`: where all memory that it meets begins at a multiple of
+/// 16 bytes. A null pointer does.
 #[inline(always)]
-pub fn aligned<T>(memory: &[*const T]) -> bool {
+pub fn whole<T>(memory: &[*const T], columns: usize, n: usize) -> bool {
+    let mut all = columns.is_multiple_of(n);
     let mut i = 0;
-    let mut all = true;
     while i < memory.len() {
         all &= is_aligned(memory[i]);
         i += 1;
@@ -139,18 +135,36 @@ pub const fn held(n: usize) -> usize {
     if n > 4 { 2 } else { 4 }
 }
 
-/// Evaluates the block with `$k` as a constant: how many blocks of `$n` elements a lane holds, 0 for a row that is too long.
+/// Evaluates the expression for this lane's `$row` of blocks of `$n` elements, whole ones or not, with `$k` as a constant:
+/// how many of them it holds, 0 for a row that is too long. Of blocks that are not whole one at most, and of four
+/// elements: each of these is a load and a comparison.
 macro_rules! by_blocks {
-    ($row:expr, $n:ident, $k:ident => $body:expr) => {
-        if !$row.has(1) {
-            const $k: usize = 1;
-            $body
-        } else if !$row.has(const { held($n) }) {
-            const $k: usize = held($n);
-            $body
+    ($team:expr, $columns:expr, $whole:expr, $n:ident, |$row:ident, $k:ident| $body:expr) => {
+        if $whole {
+            let $row = Row::<$n, true>::new($team, $columns);
+            if !$row.has(1) {
+                const $k: usize = 1;
+                $body
+            } else if !$row.has(const { held($n) }) {
+                const $k: usize = held($n);
+                $body
+            } else {
+                const $k: usize = 0;
+                $body
+            }
         } else {
-            const $k: usize = 0;
-            $body
+            const BLOCK: usize = $n;
+            {
+                const $n: usize = if BLOCK > 4 { 4 } else { BLOCK };
+                let $row = Row::<$n, false>::new($team, $columns);
+                if !$row.has(1) {
+                    const $k: usize = 1;
+                    $body
+                } else {
+                    const $k: usize = 0;
+                    $body
+                }
+            }
         }
     };
 }

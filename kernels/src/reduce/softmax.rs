@@ -1,6 +1,6 @@
 //! `softmax`: `dst[c] = e^(src[c] − max) / Σ e^(src[·] − max)` along each row.
 
-use super::row::{Row, aligned, by_blocks, held, here};
+use super::row::{Row, by_blocks, held, here, whole, widened};
 use amdgpu_device::extremum::Extremum;
 use amdgpu_device::math::{Compute, Value};
 use amdgpu_device::prelude::*;
@@ -27,48 +27,57 @@ pub unsafe fn softmax<T: Compute<Acc: Float + Value + Lane> + Extremum>(
             let mut team = Team::workgroup();
             let columns = n_cols.max(0) as usize;
             let (src, dst) = here(src, dst, columns);
-            let row = Row::<N>::new(&team, columns, aligned(&[src, dst]));
-            by_blocks!(row, N, K => any::<T, N, K>(&mut team, &row, src, dst))
+            by_blocks!(&team, columns, whole(&[src, dst], columns, N), N, |row, K| {
+                any::<T, N, K, _>(&mut team, &row, src, dst)
+            })
         });
     }
 }
 
 /// With `K` blocks held, or with a second pass if there is none.
 #[inline(always)]
-unsafe fn any<T: Compute<Acc: Float + Value + Lane> + Extremum, const N: usize, const K: usize>(
+unsafe fn any<
+    T: Compute<Acc: Float + Value + Lane> + Extremum,
+    const N: usize,
+    const K: usize,
+    const WHOLE: bool,
+>(
     team: &mut Team,
-    row: &Row<N>,
+    row: &Row<N, WHOLE>,
     src: *const T,
     dst: *mut T,
 ) {
     // SAFETY: the caller's
     unsafe {
         if const { K == 0 } {
-            streamed::<T, N>(team, row, src, dst);
+            streamed::<T, N, WHOLE>(team, row, src, dst);
         } else {
-            in_registers::<T, N, K>(team, row, src, dst);
+            in_registers::<T, N, K, WHOLE>(team, row, src, dst);
         }
     }
 }
 
 /// With `K` blocks of the row in each lane's registers.
 #[inline(always)]
-unsafe fn in_registers<T: Compute<Acc: Float + Value + Lane> + Extremum, const N: usize, const K: usize>(
+unsafe fn in_registers<
+    T: Compute<Acc: Float + Value + Lane> + Extremum,
+    const N: usize,
+    const K: usize,
+    const WHOLE: bool,
+>(
     team: &mut Team,
-    row: &Row<N>,
+    row: &Row<N, WHOLE>,
     src: *const T,
     dst: *mut T,
 ) {
     let lowest = T::LOWEST.to_acc();
-    let mut x = [[lowest; N]; K];
-    let mut top = lowest;
+    let mut read = [[T::LOWEST; N]; K];
+    // Not narrowed to the blocks that the row has: a branch before each would keep the loads apart.
+    // SAFETY: the caller's
+    unroll!(K, B => read[B] = unsafe { row.load(src, B, T::LOWEST) });
+    let (mut x, mut top) = ([[lowest; N]; K], lowest);
     unroll!(K, B => {
-        if row.has(B) {
-            // SAFETY: the caller's
-            x[B] = unsafe { row.load_acc(src, B, T::LOWEST) };
-        }
-    });
-    unroll!(K, B => {
+        x[B] = widened(read[B]);
         unroll!(N, J => {
             top = T::larger(top, x[B][J]);
         });
@@ -97,9 +106,9 @@ unsafe fn in_registers<T: Compute<Acc: Float + Value + Lane> + Extremum, const N
 
 /// With a running maximum, to which the running sum is rescaled, and a second pass.
 #[inline(always)]
-unsafe fn streamed<T: Compute<Acc: Float + Value + Lane> + Extremum, const N: usize>(
+unsafe fn streamed<T: Compute<Acc: Float + Value + Lane> + Extremum, const N: usize, const WHOLE: bool>(
     team: &mut Team,
-    row: &Row<N>,
+    row: &Row<N, WHOLE>,
     src: *const T,
     dst: *mut T,
 ) {
@@ -110,7 +119,7 @@ unsafe fn streamed<T: Compute<Acc: Float + Value + Lane> + Extremum, const N: us
     let mut k = 0;
     while row.has(k) {
         // SAFETY: the caller's
-        let x = unsafe { row.load_acc(src, k, T::LOWEST) };
+        let x = widened(unsafe { row.load(src, k, T::LOWEST) });
         let before = top;
         unroll!(N, J => {
             top = T::larger(top, x[J]);
@@ -131,7 +140,7 @@ unsafe fn streamed<T: Compute<Acc: Float + Value + Lane> + Extremum, const N: us
     while row.has(k) {
         // SAFETY: the caller's
         unsafe {
-            let mut x = row.load_acc(src, k, T::LOWEST);
+            let mut x = widened(row.load(src, k, T::LOWEST));
             unroll!(N, J => {
                 x[J] = T::exp(x[J].sub(all)).mul(scale);
             });

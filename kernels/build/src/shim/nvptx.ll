@@ -70,6 +70,11 @@ define linkonce_odr hidden i32 @amdgpu_device_forget(i32 %x) alwaysinline nounwi
   ret i32 %same
 }
 
+define linkonce_odr hidden void @amdgpu_device_prefetch(ptr %address) alwaysinline nounwind {
+  call void asm sideeffect "prefetch.L2 [$0];", "l"(ptr %address)
+  ret void
+}
+
 define linkonce_odr hidden i64 @amdgpu_device_forget_uniform(i64 %x) alwaysinline nounwind {
   %same = call i64 asm sideeffect "", "=l,0"(i64 %x)
   ret i64 %same

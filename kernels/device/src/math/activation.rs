@@ -2,30 +2,27 @@
 
 use super::exp::{Exp, expm1_below_60};
 
-/// num·σ(v), where −|v| + tail is the exact −|v|, and num is NaN if v is. The power of two of e^−|v| comes last, so
-/// that a denormal result is rounded once.
+/// num·σ(v), where −a + tail is the exact −|v|, and num is NaN if v is. The last factor of e^−|v| comes last, so that a
+/// denormal result is rounded once. Choices alone, no branches: the elements of a vector then go side by side.
 #[inline(always)]
-fn logistic_times<T: Exp>(num: T, v: T, tail: T) -> T {
-    let negative = v < T::of(0.0);
-    let (p, k) = (-v.abs()).max(T::ZERO_BELOW).exp_parts(tail);
-    let e = T::of(1.0) + p;
-    let share = (T::of(1.0) + e.scale(k)).rcp();
-    let tail = (num * share * e).scale(k);
-    match (negative, v < T::ZERO_BELOW) {
-        (_, true) => num * T::of(0.0), // −∞·0 is NaN, as in x·σ(x)
-        (true, false) => tail,
-        (false, false) => num * share,
-    }
+fn logistic_times<T: Exp>(num: T, negative: bool, a: T, tail: T) -> T {
+    let (p, k) = (-a).max(T::POWER_ZERO).exp_parts(tail);
+    let (half, rest) = (T::exp2i(k >> 1), T::exp2i(k - (k >> 1)));
+    let e = (T::of(1.0) + p) * half;
+    let near = num * e.fma(rest, T::of(1.0)).rcp();
+    // From POWER_ZERO on both factors are 0, and −∞·0 is NaN, as in x·σ(x).
+    let far = near * e * rest;
+    if negative { far } else { near }
 }
 
 #[inline(always)]
 pub fn sigmoid<T: Exp>(x: T) -> T {
-    if x.is_nan() { x } else { logistic_times(T::of(1.0), x, T::of(-0.0)) }
+    if x.is_nan() { x } else { logistic_times(T::of(1.0), x < T::of(0.0), x.abs(), T::of(-0.0)) }
 }
 
 #[inline(always)]
 pub fn silu<T: Exp>(x: T) -> T {
-    logistic_times(x, x, T::of(-0.0))
+    logistic_times(x, x < T::of(0.0), x.abs(), T::of(-0.0))
 }
 
 /// ½(1 + tanh u) = σ(2u). An error in 2u = x·(c₁ + c₂·x²) shows in e^−2u multiplied by 2u, which reaches 90
@@ -39,7 +36,7 @@ pub fn gelu<T: Exp>(x: T) -> T {
     const C2_LOW: f64 = -6.175149918155315e-19;
     let (c1, c1_low) = (T::of(C1), T::of(C1_LOW));
     let (c2, c2_low) = (T::of(C2), T::low(C2, C2_LOW));
-    let bounded = x.max(T::of(-30.0)).min(T::of(30.0));
+    let bounded = x.abs().min(T::of(30.0));
     let z = bounded * bounded;
     let z_low = bounded.fma(bounded, -z);
     let sum = c2.fma(z, c1);
@@ -47,7 +44,7 @@ pub fn gelu<T: Exp>(x: T) -> T {
     let sum_low = c2.fma(z_low, round_off) + c2_low.fma(z, c1_low);
     let v = bounded * sum;
     let v_low = bounded.fma(sum_low, bounded.fma(sum, -v));
-    logistic_times(x, v, if v < T::of(0.0) { v_low } else { -v_low })
+    logistic_times(x, x < T::of(0.0), v, -v_low)
 }
 
 #[inline(always)]

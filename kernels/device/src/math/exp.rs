@@ -5,6 +5,8 @@ use super::{Real, poly};
 pub(super) trait Exp: Real {
     /// Below it e^x rounds to zero even when multiplied by a thousand.
     const ZERO_BELOW: Self;
+    /// Below it the power of two in [`exp_parts`](Self::exp_parts) is two factors that `exp2i` makes 0.
+    const POWER_ZERO: Self;
     /// From here on e^x overflows.
     const INFINITE_ABOVE: Self;
     /// Below it e^x − 1 rounds to −1.
@@ -16,6 +18,7 @@ pub(super) trait Exp: Real {
 
 impl Exp for f32 {
     const ZERO_BELOW: f32 = -120.0;
+    const POWER_ZERO: f32 = -176.1; // k = −254
     const INFINITE_ABOVE: f32 = 89.0;
     const MINUS_ONE_BELOW: f32 = -30.0;
 
@@ -35,6 +38,7 @@ impl Exp for f32 {
 
 impl Exp for f64 {
     const ZERO_BELOW: f64 = -800.0;
+    const POWER_ZERO: f64 = -1418.3; // k = −2046
     const INFINITE_ABOVE: f64 = 710.0;
     const MINUS_ONE_BELOW: f64 = -50.0;
 

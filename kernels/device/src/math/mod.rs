@@ -97,7 +97,7 @@ trait Real: Value + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self>
     fn is_nan(self) -> bool;
     /// Whether the sign bit is set.
     fn is_sign_negative(self) -> bool;
-    /// 2^k for a k that is a normal exponent.
+    /// 2^k for a k that is a normal exponent, 0 for the one below.
     fn exp2i(k: i32) -> Self;
     /// 1/x for x in [1, 2^64], to half a unit in the last place and 2^-24 of one.
     fn rcp(self) -> Self;

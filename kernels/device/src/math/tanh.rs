@@ -42,14 +42,17 @@ impl Tanh for f64 {
 pub fn tanh<T: Tanh>(x: T) -> T {
     let (one, two) = (T::of(1.0), T::of(2.0));
     let a = x.abs();
-    if a < T::SMALL {
-        let z = x * x;
-        return (z * T::tanh_poly(z)).fma(x, x).copysign(x);
+    let near = |z: T| (z * T::tanh_poly(z)).fma(x, x);
+    if const { T::CARRIED } && a < T::SMALL {
+        return near(x * x).copysign(x);
     }
     let (p, k) = (two * a.at_most(T::ONE_ABOVE)).exp_parts(T::of(-0.0));
     let power = T::exp2i(k);
     if const { !T::CARRIED } {
-        return (-two).fma(power.fma(p, power + one).rcp(), one).copysign(x);
+        // Both, for a choice costs less than a branch.
+        let near = near(x * x);
+        let far = (-two).fma(power.fma(p, power + one).rcp(), one);
+        return if a < T::SMALL { near } else { far }.copysign(x);
     }
     // d + d_low = e^2a + 1, and q + correction = 2/(d + d_low): the division's rounding errors are carried on,
     // so that only the last subtraction rounds.

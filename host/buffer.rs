@@ -8,7 +8,7 @@ use crate::{Element, Error, Result, Stream};
 use std::ffi::c_void;
 use std::fmt;
 use std::marker::PhantomData;
-use std::ops::{Bound, RangeBounds};
+use std::ops::{Bound, Range, RangeBounds};
 use std::{ptr, slice};
 
 /// Elements in the memory of a device, freed on drop.
@@ -451,8 +451,11 @@ unsafe fn copy_out<T: Element>(from: &DeviceView<'_, T>, to: *mut T) -> Result<(
     from.stream.synchronize()
 }
 
-/// Address and length of a range of elements.
-fn part<T>(address: *mut c_void, len: usize, range: impl RangeBounds<usize>) -> Result<(*mut c_void, usize)> {
+/// Which elements a range means of a buffer that has `len`.
+///
+/// # Errors
+/// [`Error::OutOfRange`] if they are not all in it, or the end is before the start.
+pub fn bounds(range: impl RangeBounds<usize>, len: usize) -> Result<Range<usize>> {
     let start = match range.start_bound() {
         Bound::Included(&start) => start,
         Bound::Excluded(&before) => before.saturating_add(1),
@@ -466,7 +469,13 @@ fn part<T>(address: *mut c_void, len: usize, range: impl RangeBounds<usize>) -> 
     if start > end || end > len {
         return Err(Error::OutOfRange { start, end, len });
     }
-    Ok((address.wrapping_byte_add(start * size_of::<T>()), end - start))
+    Ok(start..end)
+}
+
+/// Address and length of a range of elements.
+fn part<T>(address: *mut c_void, len: usize, range: impl RangeBounds<usize>) -> Result<(*mut c_void, usize)> {
+    let range = bounds(range, len)?;
+    Ok((address.wrapping_byte_add(range.start * size_of::<T>()), range.len()))
 }
 
 fn same_len(from: usize, into: usize) -> Result<()> {

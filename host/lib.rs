@@ -61,7 +61,7 @@ pub mod verify;
 
 pub use access::{DeviceRead, DeviceWrite, Memory, Null, ReadOrNull, WriteOrNull};
 pub use amdgpu_emulator::{CodeObject, KernelInfo};
-pub use buffer::{DeviceBuffer, DeviceView, DeviceViewMut};
+pub use buffer::{DeviceBuffer, DeviceView, DeviceViewMut, bounds};
 #[cfg(feature = "kernels")]
 pub use candle::{
     AFFINE, ALL_IDS, BINARY, CAST, CONV, FILL, GEMM, INDEXING, Id, QUANTIZED, REDUCE, RNG, SORT, TERNARY,

@@ -30,7 +30,7 @@ pub struct Bench {
     /// The kernel of this name (may be given several times)
     #[arg(long)]
     kernel: Vec<String>,
-    /// Elements of a problem, which some families round [default: 65,536 on the emulator, 33,554,432 on a GPU]
+    /// Elements of a problem, which some families round [default: 16,384 on the emulator, 33,554,432 on a GPU]
     #[arg(long, value_name = "N")]
     elements: Option<usize>,
     #[command(flatten)]
@@ -94,7 +94,7 @@ impl Bench {
         let device = self.on.device()?;
         let emulated = amdhip64::emulator(device.ordinal()).is_some();
         let times = self.times || !emulated;
-        let elements = self.elements.unwrap_or(if emulated { 1 << 16 } else { 1 << 25 });
+        let elements = self.elements.unwrap_or(if emulated { 1 << 14 } else { 1 << 25 });
         let bar = ProgressBar::new(chosen.len() as u64);
         bar.set_style(ProgressStyle::with_template("{bar:30} {pos}/{len} {msg} {elapsed}")?);
         let mut rows = Vec::new();

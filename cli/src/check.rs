@@ -1,6 +1,7 @@
 //! `candle-amdgpu check`
 
 use crate::output::{print, print_json};
+use crate::profile::count;
 use crate::subject::{ARGUMENTS, Ended, Subject};
 use amdgpu_emulator::fault::SourceLine;
 use anyhow::Result;
@@ -123,11 +124,11 @@ impl Report {
             // Where other tools find errors.
             Some(fault) => eprintln!("{}", fault.text),
             None => print(&format!(
-                "{} on {}: nothing found in {} workgroups, {} waves, {} wave instructions{}",
+                "{} on {}: nothing found in {}, {}, {} wave instructions{}",
                 self.kernel,
                 self.gfx,
-                self.workgroups,
-                self.waves,
+                count(self.workgroups, "workgroup"),
+                count(self.waves, "wave"),
                 self.wave_instructions,
                 self.seed.map_or(String::new(), |seed| format!(" (order of seed {seed})")),
             ))?,

@@ -33,7 +33,7 @@ fn a_kernel_in_hip_is_profiled_and_checked_with_its_source_lines() {
         let (code, text) = run("profile", &object, &format!("{args} --gfx {gfx} --source"));
         assert_eq!(code, Some(0), "{text}");
         assert!(
-            text.contains(&format!("on {gfx}: 1 workgroups (1×1×1) of 128×1×1 lanes, {waves} waves")),
+            text.contains(&format!("on {gfx}: 1 workgroup (1×1×1) of 128×1×1 lanes, {waves} waves")),
             "{text}"
         );
         assert!(text.contains("if (i < n) out[i] = a[i] + b[i];"), "{text}");

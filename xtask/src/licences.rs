@@ -15,6 +15,7 @@ pub fn run(full: bool) -> Result<()> {
     let path = shell::workspace().join("deny.toml");
     let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
     let allowed = allowed(&text).with_context(|| format!("cannot use {}", path.display()))?;
+    let deny = shell::succeeds(shell::cargo().args(["deny", "--version"]));
     for manifest in ["Cargo.toml", "candle/Cargo.toml"].iter().take(if full { 2 } else { 1 }) {
         let mut cargo = shell::cargo();
         cargo.args(["metadata", "--format-version", "1", "--locked", "--manifest-path", manifest]);
@@ -29,11 +30,17 @@ pub fn run(full: bool) -> Result<()> {
             bail!("{}", wrong.join("\n"));
         }
         println!("{manifest}: {} packages", packages.len());
+        if deny {
+            let mut cargo = shell::cargo();
+            cargo.args(["deny", "--manifest-path", manifest, "--config", "deny.toml"]);
+            shell::run(cargo.args(["check", "licenses", "bans", "sources"]))?;
+        }
     }
-    if shell::succeeds(shell::cargo().args(["deny", "--version"])) {
-        return shell::run(shell::cargo().args(["deny", "check", "licenses", "bans", "sources"]));
+    if !deny {
+        println!(
+            "cargo deny is not installed, and was not run: `cargo install --locked cargo-deny` gets it."
+        );
     }
-    println!("cargo deny is not installed, and was not run: `cargo install --locked cargo-deny` gets it.");
     Ok(())
 }
 

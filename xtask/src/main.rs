@@ -23,7 +23,11 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 #[derive(Parser)]
-#[command(name = "cargo xtask", about = "Set-up, demo and tests of this workspace", max_term_width = 100)]
+#[command(
+    bin_name = "cargo xtask",
+    about = "Set-up, demo, new crates, packages and tests of this workspace",
+    max_term_width = 100
+)]
 struct Cli {
     #[command(subcommand)]
     task: Task,
@@ -72,6 +76,8 @@ enum Task {
         dir: PathBuf,
     },
     /// Make packages of the crates, with the kernels' code objects inside: who depends on them needs no device toolchain.
+    ///
+    /// DIR/candle has the two crates that Candle is patched with, which stand on the packages.
     Package {
         /// The folder to write to: NAME-VERSION.crate, and NAME-VERSION/ with what is in it.
         dir: PathBuf,

@@ -43,20 +43,17 @@ pub fn run(full: bool) -> Result<()> {
     }
     let here = shell::workspace().to_string_lossy();
     ensure!(!errors.contains(&*here), "the report has a path of this machine:\n{errors}");
-    guide_shows("fault-report.md", &errors)?;
+    shows("guide/src/fault-report.md", &errors)?;
+    shows("README.md", &errors)?;
 
     fs::write(&kernel, right)?;
     shell::run(&mut cargo(&project, "run", full))?;
-    guide_shows("profiling.md", &profile(&project)?)
+    shows("guide/src/profiling.md", &profile(&project)?)
 }
 
-/// With the emulator as the project of `dependent` has it, so that it is compiled once for both.
 fn cargo(project: &Path, task: &str, full: bool) -> Command {
     let mut cargo = dependent::cargo(project, task);
     cargo.arg("--quiet");
-    for name in ["amdgpu-emulator", "amdhip"] {
-        cargo.args(["--config", &format!("profile.dev.package.{name}.opt-level=0")]);
-    }
     if !full {
         // Core is compiled for each wave size, which takes longer than all the rest.
         cargo.env("CANDLE_AMDGPU_ARCHS", "gfx1100").env("CANDLE_AMDGPU_DEVICE", "emulator:gfx1100");
@@ -64,8 +61,8 @@ fn cargo(project: &Path, task: &str, full: bool) -> Command {
     cargo
 }
 
-/// What `candle-amdgpu profile` prints of the template's kernel, as the guide calls it; and the roofline on its page must be
-/// the guide's.
+/// What `candle-amdgpu profile` prints of the template's kernel, as the guide calls it; and the pictures on its page must
+/// be the guide's.
 fn profile(project: &Path) -> Result<String> {
     shell::run(shell::cargo().args(["build", "--quiet", "--bin", "candle-amdgpu"]).args(test::WORKSPACE))?;
     let target = shell::target_dir();
@@ -77,23 +74,24 @@ fn profile(project: &Path) -> Result<String> {
     let printed =
         shell::output(&mut program).with_context(|| format!("`{}` failed", shell::text(&program)))?;
     let page = fs::read_to_string(project.join("profile.html"))?;
-    let drawn = fs::read_to_string(shell::workspace().join("guide/src/roofline.svg"))?;
-    let paths = drawn.find("<path").and_then(|start| drawn.get(start..)).unwrap_or_default();
-    ensure!(
-        !same_compiler()? || !paths.is_empty() && page.contains(paths.trim_end()),
-        "guide/src/roofline.svg is not the roofline that `candle-amdgpu profile --html` draws"
-    );
+    for (picture, begins) in [("roofline.svg", "<path"), ("calls.svg", "<g>")] {
+        let drawn = fs::read_to_string(shell::workspace().join("guide/src").join(picture))?;
+        let shapes = drawn.find(begins).and_then(|start| drawn.get(start..)).unwrap_or_default();
+        ensure!(
+            !same_compiler()? || !shapes.is_empty() && page.contains(shapes.trim_end()),
+            "guide/src/{picture} is not what `candle-amdgpu profile --html` draws"
+        );
+    }
     Ok(printed)
 }
 
-/// Whether the first text block on a page of the guide is part of what was printed. Another compiler makes other code of the
-/// same kernel.
-fn guide_shows(page: &str, printed: &str) -> Result<()> {
+/// Whether the first text block on a page is part of what was printed. Another compiler makes other code of the same kernel.
+fn shows(page: &str, printed: &str) -> Result<()> {
     if !same_compiler()? {
-        println!("{page} of the guide is not compared: it is of another compiler.");
+        println!("{page} is not compared: it is of another compiler.");
         return Ok(());
     }
-    let path = shell::workspace().join("guide/src").join(page);
+    let path = shell::workspace().join(page);
     let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
     let shown = text.split("```text\n").nth(1).and_then(|rest| rest.split("```").next());
     let shown = shown.with_context(|| format!("{} has no ```text block", path.display()))?;

@@ -3,6 +3,9 @@
 //!
 //! The code objects are without lines of source, by which they are a third of their size: a fault in one names the kernel and
 //! the instruction. They lie beside the sources that they were compiled of, under a checksum of these.
+//!
+//! The crates that Candle is patched with have names that others have on crates.io: they are folders beside the packages, as
+//! they are here, and stand on the packages.
 
 use std::fs;
 use std::io::Write;
@@ -13,6 +16,7 @@ use amdgpu_build::prebuilt::{self, Entry, Manifest};
 use amdgpu_build::toolchain::{self, Toolchain};
 use anyhow::{Context, Result, ensure};
 use lzma_rust2::{LzmaOptions, LzmaWriter};
+use toml::{Table, Value};
 
 use crate::setup::{self, For};
 use crate::{dependent, shell};
@@ -27,6 +31,9 @@ const CRATES: [&str; 7] = [
     "candle-amdgpu",
     "candle-amdgpu-cli",
 ];
+
+/// The crates that Candle is patched with, in `candle/`.
+const PATCHES: [&str; 2] = ["candle-kernels", "cudarc"];
 
 /// The folders that are copied for cargo to package, apart from hidden ones.
 const NOT_COPIED: [&str; 4] = ["benches", "candle", "guide", "target"];
@@ -83,6 +90,31 @@ pub fn run(folder: &Path, gfx: &[String]) -> Result<()> {
         shell::run(Command::new("tar").arg("-xzf").arg(&to).arg("-C").arg(folder))?;
         println!("{}: {} kB", to.display(), to.metadata()?.len() / 1000);
     }
+    patches(folder)
+}
+
+/// Copies the crates that Candle is patched with, which find `candle-amdgpu` by its version then.
+fn patches(folder: &Path) -> Result<()> {
+    let (from, to) = (shell::workspace().join("candle"), folder.join("candle"));
+    for name in PATCHES {
+        copy(&from.join(name), &to.join(name))?;
+    }
+    let mut manifest: Table = fs::read_to_string(from.join("Cargo.toml"))?.parse()?;
+    manifest.remove("patch");
+    manifest.remove("profile");
+    let workspace = manifest.get_mut("workspace").and_then(Value::as_table_mut);
+    let workspace = workspace.context("candle/Cargo.toml has no workspace")?;
+    workspace.insert("members".to_owned(), PATCHES.to_vec().into());
+    let dependencies = workspace.get_mut("dependencies").and_then(Value::as_table_mut);
+    for dependency in
+        dependencies.into_iter().flatten().filter_map(|(_, dependency)| dependency.as_table_mut())
+    {
+        if dependency.remove("path").is_some() {
+            dependency.insert("version".to_owned(), env!("CARGO_PKG_VERSION").into());
+        }
+    }
+    fs::write(to.join("Cargo.toml"), toml::to_string(&manifest)?)?;
+    println!("{}: {}, for [patch.crates-io]", to.display(), PATCHES.join(" and "));
     Ok(())
 }
 
@@ -144,6 +176,9 @@ pub fn test(_: bool) -> Result<()> {
         cargo
     };
     shell::run(&mut cargo("run"))?;
+    // And one with unmodified Candle.
+    let candle = dependent::with_candle(&packages.join("candle"), &patches)?;
+    shell::run(dependent::cargo(candle.path(), "run").arg("--quiet").env(toolchain::VARIABLE, "/nowhere"))?;
 
     // As docs.rs builds it, and not as an earlier check did.
     let page = shell::target_dir().join("doc/candle_amdgpu/kernels/affine/fn.affine_f32.html");

@@ -23,11 +23,12 @@ const CHECKS: [Check; 10] = [
 ];
 
 /// With `--full`: Candle's own crates are large, the macros compile a core of their own, and packages are other crates.
-const FULL_CHECKS: [Check; 4] = [
+const FULL_CHECKS: [Check; 5] = [
     ("Candle", candle::check),
     ("project with Candle", dependent::candle),
     ("kernel macros", device_cargo::test),
     ("packages", package::test),
+    ("memory errors", memory_errors),
 ];
 
 /// Runs every check whose name contains `only`, up to the first that fails, then prints a summary.
@@ -82,6 +83,19 @@ fn tests(full: bool) -> Result<()> {
         cargo.args(["--", "--include-ignored"]).env("VERIFY_CASES", "48");
     }
     shell::run(&mut cargo)
+}
+
+/// Runs the wrong calls of programs, and memory's tests, under valgrind, where it is installed. What is not given back, the
+/// tests count by themselves; a leak check by valgrind would search all 64 GiB of each emulated device.
+fn memory_errors(_: bool) -> Result<()> {
+    if !shell::in_path("valgrind") {
+        println!("Skipped: there is no valgrind. `apt-get install valgrind` gets it.");
+        return Ok(());
+    }
+    let mut cargo = shell::cargo();
+    cargo.args(["test", "--package", "amdhip", "--test", "hostile", "--test", "memory", "--config"]);
+    let runner = ["valgrind", "--quiet", "--leak-check=no", "--error-exitcode=9"];
+    shell::run(cargo.arg(format!("target.'cfg(all())'.runner = {runner:?}")))
 }
 
 /// Compares what kernels cost with the committed tables, or writes these anew.

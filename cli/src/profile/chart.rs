@@ -26,8 +26,10 @@ pub fn mix(units: &[UnitRow], total: u64) -> String {
             (width - 1.5).max(0.4),
             name.to_lowercase(),
         );
-        if width > 60.0 {
-            let _ = write!(svg, "<text x='{:.2}' y='22' class='on'>{name} {share}</text>", x + 9.0);
+        let label = format!("{name} {share}");
+        // As wide as its letters at most are.
+        if width > 18.0 + 7.5 * label.chars().count() as f64 {
+            let _ = write!(svg, "<text x='{:.2}' y='22' class='on'>{label}</text>", x + 9.0);
         }
         svg += "</g>";
         x += width;
@@ -94,7 +96,12 @@ pub fn roofline(roofline: &Roofline) -> String {
         x(ridge),
         y(top)
     );
-    let middle = 10_f64.powf(low + (ridge.log10() - low) * 0.3);
+    // The slope's name, where it is not over the kernel's points.
+    let points = [best, worst].into_iter().filter(|&point| point > 0.0);
+    let free =
+        |from: &f64| points.clone().all(|point| !(x(*from) - 10.0..x(*from) + 150.0).contains(&x(point)));
+    let places = [0.3, 0.03, 0.6].map(|part| 10_f64.powf(low + (ridge.log10() - low) * part));
+    let middle = places.into_iter().find(free).unwrap_or(places[0]);
     let slope = (y(top) - y(peaks.bandwidth * 10_f64.powf(low))) / (x(ridge) - x(10_f64.powf(low)));
     let _ = write!(
         svg,
@@ -276,7 +283,48 @@ fn open(label: &str, width: f64, height: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::peaks::Peaks;
     use super::*;
+    use amdgpu_emulator::profile::Counts;
+    use amdgpu_emulator::{Gfx, Unit};
+
+    #[test]
+    fn a_units_name_stands_where_it_fits() {
+        let row = |unit, executed| {
+            let mut counts = Counts::default();
+            counts.executed = executed;
+            UnitRow { unit, counts }
+        };
+        let bar = |branch| mix(&[row(Unit::Valu, 1000 - branch), row(Unit::Branch, branch)], 1000);
+        for (branch, text, fits) in [(79, "Branch 7.9 %", false), (150, "Branch 15 %", true)] {
+            let bar = bar(branch);
+            assert_eq!(bar.contains(&format!("{text}</text>")), fits, "{bar}");
+            assert!(bar.contains("Valu") && bar.contains(&format!("<title>Branch: {branch} ")), "{bar}");
+        }
+    }
+
+    #[test]
+    fn the_slopes_name_is_not_over_the_kernels_points() {
+        for (best, worst) in [(5.38, 1.79), (0.2, 0.12), (60.0, 0.9), (1000.0, 2.5)] {
+            let svg = roofline(&Roofline {
+                peaks: Peaks::of(Gfx::Gfx1100),
+                operations: 1,
+                matrix_operations: 0,
+                intensity_best: best,
+                intensity_worst: worst,
+                seconds: 1.0,
+                bound_by: "memory",
+            });
+            let numbers = |before: &str| -> Vec<f64> {
+                let number = |rest: &str| rest.split([' ', '\'']).next().unwrap().parse().unwrap();
+                svg.split(before).skip(1).map(number).collect()
+            };
+            let name = numbers("translate(")[0];
+            let points = numbers("cx='");
+            assert_eq!(points.len(), 2);
+            assert!(points.iter().all(|x| !(name..name + 140.0).contains(x)), "{name}: {points:?}");
+        }
+    }
 
     #[test]
     fn names_and_numbers_are_short() {

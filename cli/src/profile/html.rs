@@ -2,7 +2,7 @@
 
 use super::chart::{self, escape};
 use super::sources::Sources;
-use super::summary::{LineRow, Summary, grouped, percent, short, time};
+use super::summary::{LineRow, Summary, count, grouped, percent, short, time};
 use super::terminal::{File, by_file, ranges};
 use amdgpu_emulator::profile::InstructionProfile;
 use std::fmt::Write;
@@ -15,7 +15,7 @@ pub fn page(s: &Summary, sources: &Sources) -> String {
         "<!DOCTYPE html>\n<html lang='en'><head><meta charset='utf-8'>\
          <meta name='viewport' content='width=device-width, initial-scale=1'>\
          <title>{name} on {gfx}</title><style>{css}</style></head><body><main>\n\
-         <h1>{name}</h1><p>on {gfx}: {groups} workgroups ({grid}) of {workgroup} lanes, in {waves} waves of {wave}.</p>\n\
+         <h1>{name}</h1><p>on {gfx}: {groups} ({grid}) of {workgroup}, in {waves} of {wave} lanes.</p>\n\
          {tiles}\n\
          <h2>Instruction mix</h2><p>What the waves executed, by the unit that executes it. Every number is an exact count.</p>\n\
          <div class='card'>{mix}{units}</div>\n\
@@ -31,10 +31,10 @@ pub fn page(s: &Summary, sources: &Sources) -> String {
          <footer>candle-amdgpu {version}, on the emulator: exact counts, no times.</footer>\n</main></body></html>\n",
         gfx = s.gfx,
         css = include_str!("page.css"),
-        groups = grouped(s.workgroups),
+        groups = count(s.workgroups, "workgroup"),
         grid = sizes(s.grid),
         workgroup = sizes(s.workgroup),
-        waves = grouped(s.waves),
+        waves = count(s.waves, "wave"),
         wave = s.wave_size,
         tiles = tiles(s),
         mix = chart::mix(&s.units, s.total.executed),
@@ -151,7 +151,7 @@ fn hot(row: &LineRow, code: &str, total: u64) -> String {
         n => (grouped(n), percent(n, total)),
     };
     format!(
-        "<div style='background:rgb(var(--heat) / {heat:.2})' title='{} of lanes active, {} bytes moved, {} bank \
+        "<div class='hot' style='background:rgb(var(--heat) / {heat:.2})' title='{} of lanes active, {} bytes moved, {} bank \
          conflicts'><i>{own}</i><u>{share}</u><u>{}</u><u>{}</u>{}</div>",
         percent(c.active_lanes, c.lanes),
         grouped(c.bytes_moved),

@@ -17,6 +17,7 @@ use peaks::Peaks;
 use sources::Sources;
 use std::path::{Path, PathBuf};
 use summary::Summary;
+pub use summary::count;
 
 /// Run one kernel on the emulator and show where its instructions and bytes went
 ///

@@ -223,6 +223,11 @@ pub fn grouped(n: u64) -> String {
     text
 }
 
+/// A number of things, with their name.
+pub fn count(n: u64, thing: &str) -> String {
+    format!("{} {thing}{}", grouped(n), if n == 1 { "" } else { "s" })
+}
+
 /// Seconds in a unit that suits.
 pub fn time(seconds: f64) -> String {
     match seconds {

@@ -1,7 +1,7 @@
 //! A profile as text.
 
 use super::sources::Sources;
-use super::summary::{LineRow, Summary, grouped, percent, short, time};
+use super::summary::{LineRow, Summary, count, grouped, percent, short, time};
 use crate::output::{print, print_table, table};
 use anyhow::Result;
 use std::collections::BTreeMap;
@@ -11,17 +11,17 @@ pub fn print_summary(s: &Summary, sources: &Sources, most: usize) -> Result<()> 
     let sizes = |sizes: [u32; 3]| sizes.map(|n| n.to_string()).join("×");
     let (total, roofline) = (&s.total, &s.roofline);
     print(&format!(
-        "{} on {}: {} workgroups ({}) of {} lanes, {} waves\n\
+        "{} on {}: {} ({}) of {} lanes, {}\n\
          {} wave instructions, {} of lanes active; {} for each of {} elements, per lane\n\
          {} VGPRs, {} SGPRs, {} bytes of LDS: {} waves on a SIMD ({})\n\
          device memory: {} bytes in buffers, {} needed by lanes, {} in cache lines touched ({} of those needed)\n\
          roofline ({}): {} operations, {:.2} for each byte of the buffers; at best {}, bound by {}\n",
         s.kernel,
         s.gfx,
-        grouped(s.workgroups),
+        count(s.workgroups, "workgroup"),
         sizes(s.grid),
         sizes(s.workgroup),
-        grouped(s.waves),
+        count(s.waves, "wave"),
         grouped(total.executed),
         percent(total.active_lanes, total.lanes),
         per(total.active_lanes, s.elements),

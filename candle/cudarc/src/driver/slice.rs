@@ -1,10 +1,10 @@
 //! Memory of a device.
 
 use super::{CudaContext, CudaStream, DeviceRepr, DriverError};
-use candle_amdgpu::{DeviceBuffer, Error};
+use candle_amdgpu::{DeviceBuffer, Error, bounds};
 use std::fmt;
 use std::marker::PhantomData;
-use std::ops::{Bound, RangeBounds};
+use std::ops::RangeBounds;
 use std::sync::Arc;
 
 /// Elements in the memory of a device, freed when it is dropped.
@@ -154,13 +154,13 @@ impl<'a, T> CudaView<'a, T> {
     /// # Panics
     /// If the range is not inside, as a slice of Rust does.
     pub fn slice(&self, range: impl RangeBounds<usize>) -> CudaView<'a, T> {
-        let (address, len) = inside::<T>(self.address, self.len, &range);
+        let (address, len) = inside::<T>(self.address, self.len, range);
         CudaView { address, len, ..*self }
     }
 
     /// The elements of a range, if it is inside.
     pub fn try_slice(&self, range: impl RangeBounds<usize>) -> Option<CudaView<'a, T>> {
-        let (address, len) = part::<T>(self.address, self.len, &range).ok()?;
+        let (address, len) = part::<T>(self.address, self.len, range).ok()?;
         Some(CudaView { address, len, ..*self })
     }
 }
@@ -196,12 +196,12 @@ impl<'a, T> CudaViewMut<'a, T> {
     }
 
     fn slice(self, range: impl RangeBounds<usize>) -> CudaViewMut<'a, T> {
-        let (address, len) = inside::<T>(self.address, self.len, &range);
+        let (address, len) = inside::<T>(self.address, self.len, range);
         CudaViewMut { address, len, ..self }
     }
 
     fn try_slice(self, range: impl RangeBounds<usize>) -> Option<CudaViewMut<'a, T>> {
-        let (address, len) = part::<T>(self.address, self.len, &range).ok()?;
+        let (address, len) = part::<T>(self.address, self.len, range).ok()?;
         Some(CudaViewMut { address, len, ..self })
     }
 
@@ -210,7 +210,7 @@ impl<'a, T> CudaViewMut<'a, T> {
     /// # Panics
     /// If the range is not inside, as a slice of Rust does.
     pub fn slice_mut(&mut self, range: impl RangeBounds<usize>) -> CudaViewMut<'_, T> {
-        let (address, len) = inside::<T>(self.address, self.len, &range);
+        let (address, len) = inside::<T>(self.address, self.len, range);
         CudaViewMut { address, len, stream: self.stream, element: PhantomData }
     }
 }
@@ -221,32 +221,14 @@ impl<T> fmt::Debug for CudaViewMut<'_, T> {
     }
 }
 
-/// Address and length of the elements of a range, or the range in numbers.
-fn part<T>(
-    address: u64,
-    len: usize,
-    range: &impl RangeBounds<usize>,
-) -> Result<(u64, usize), (usize, usize)> {
-    let start = match range.start_bound() {
-        Bound::Included(&start) => start,
-        Bound::Excluded(&before) => before.saturating_add(1),
-        Bound::Unbounded => 0,
-    };
-    let end = match range.end_bound() {
-        Bound::Included(&last) => last.saturating_add(1),
-        Bound::Excluded(&end) => end,
-        Bound::Unbounded => len,
-    };
-    if start > end || end > len {
-        return Err((start, end));
-    }
-    Ok((address + (start * size_of::<T>()) as u64, end - start))
+/// Address and length of the elements of a range.
+fn part<T>(address: u64, len: usize, range: impl RangeBounds<usize>) -> Result<(u64, usize), Error> {
+    let range = bounds(range, len)?;
+    Ok((address + (range.start * size_of::<T>()) as u64, range.len()))
 }
 
-fn inside<T>(address: u64, len: usize, range: &impl RangeBounds<usize>) -> (u64, usize) {
-    part::<T>(address, len, range).unwrap_or_else(|(start, end)| {
-        panic!("the range {start}..{end} is not inside device memory of {len} elements")
-    })
+fn inside<T>(address: u64, len: usize, range: impl RangeBounds<usize>) -> (u64, usize) {
+    part::<T>(address, len, range).unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn debug<T>(

@@ -7,7 +7,7 @@ use candle_core::{DType, Result, Tensor};
 fn each_layout(
     name: &'static str,
     dtypes: &'static [DType],
-    run: fn(&Tensor, &Make) -> Result<Tensor>,
+    run: impl Fn(&Tensor, &Make) -> Result<Tensor> + Copy + 'static,
 ) -> impl Iterator<Item = Op> {
     LAYOUTS.iter().map(move |(layout, tensor)| {
         Op::new(format!("{name}, {layout}"), dtypes, move |make: &Make| run(&tensor(make, 1)?, make))
@@ -63,9 +63,7 @@ const POSITIVE: [Function; 4] =
 pub fn unary() -> Vec<Op> {
     let in_layouts = |functions: &'static [Function], dtypes: &'static [DType]| {
         functions.iter().flat_map(move |(name, function)| {
-            LAYOUTS.iter().map(move |(layout, tensor)| {
-                Op::new(format!("{name}, {layout}"), dtypes, move |make: &Make| function(&tensor(make, 1)?))
-            })
+            each_layout(name, dtypes, move |x, _| function(x))
         })
     };
     let anywhere = in_layouts(&UNARY, &UNARY_FLOATS).chain(in_layouts(&WHOLE, &INTEGERS));

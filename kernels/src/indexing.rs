@@ -77,7 +77,7 @@ const fn vector<T>() -> usize {
     name = "is_{I}_{T}",
     I in [u8, u32, i64, i16, i32],
     T in [bf16, f16, f32, f64, u8, u32, i16, i32, i64, f8e4m3, f8_e4m3: f8e4m3],
-    launch(workgroup = 256, items_per_lane = vector::<T>(), items = numel),
+    launch(workgroup = 256, items_per_lane = 4 * vector::<T>(), items = (numel * 4).min(4194304).max(numel)),
 )]
 pub unsafe fn index_select<I: Id, T: Scalar>(
     numel: usize,
@@ -91,48 +91,89 @@ pub unsafe fn index_select<I: Id, T: Scalar>(
     ids_dim_size: usize,
     right_size: usize,
 ) {
-    let per = const { vector::<T>() };
-    let whole = right_size.is_multiple_of(per) && is_aligned(inp) && is_aligned(out);
-    let per = if whole { per } else { 1 };
-    let width = if whole { right_size / const { vector::<T>() } } else { right_size };
+    let whole = right_size.is_multiple_of(vector::<T>()) && is_aligned(inp) && is_aligned(out);
     let numel = numel.min(left_size * ids_dim_size * right_size);
-    let units = if whole { numel / const { vector::<T>() } } else { numel };
     // SAFETY: the caller gives buffers of these shapes; an id outside of them is not followed
     unsafe {
-        let layout = Layout::<1>::new(num_dims, info);
-        global_stride(units, |unit| {
-            let (row, at) = divide(unit, width, units);
-            let (left, k) = if left_size == 1 { (0, row) } else { divide(row, ids_dim_size, units) };
-            let [place] = layout.offsets(k, ids_dim_size);
-            let id = ids.wrapping_add(place).read();
-            let to = out.add(unit * per);
-            if let Some(index) = id.index(src_dim_size) {
-                let from = inp.add((left * src_dim_size + index) * right_size + at * per);
-                if whole { copy::<T>(from, to) } else { to.write(from.read()) }
-            } else if id.is_outside(src_dim_size) {
-                let kernel = const { name(&["is_", I::ELEMENT, "_", T::ELEMENT]) };
-                index_out_of_range(kernel, k, id.widen(), src_dim_size);
-            } else if whole {
-                clear::<T>(to);
-            } else {
-                to.write(T::ZERO);
-            }
-        });
+        let selection = Selection {
+            layout: Layout::<1>::new(num_dims, info),
+            ids,
+            inp,
+            out,
+            left_size,
+            src_dim_size,
+            ids_dim_size,
+            right_size,
+        };
+        // A lane has a quarter of the chunks of a row where neighbours still read whole cache lines.
+        let chunks = right_size / const { vector::<T>() };
+        let short = numel as u64 <= u64::from(u32::MAX);
+        if short && whole && chunks.is_multiple_of(4) && chunks >= 32 {
+            selection.copy::<true>(numel, true);
+        } else {
+            selection.copy::<false>(numel, whole);
+        }
     }
 }
 
-/// Copies 16 bytes.
-#[inline(always)]
-unsafe fn copy<T>(from: *const T, to: *mut T) {
-    // SAFETY: the caller's: both are aligned
-    unsafe { store(to.cast::<u32>(), load::<u32, 4>(from.cast())) }
+/// What [`index_select`] works on.
+#[derive(Clone, Copy)]
+struct Selection<I, T> {
+    layout: Layout<1>,
+    ids: *const I,
+    inp: *const T,
+    out: *mut T,
+    left_size: usize,
+    src_dim_size: usize,
+    ids_dim_size: usize,
+    right_size: usize,
 }
 
-/// Zeroes 16 bytes.
-#[inline(always)]
-unsafe fn clear<T>(to: *mut T) {
-    // SAFETY: the caller's: it is aligned
-    unsafe { store(to.cast::<u32>(), [0; 4]) }
+impl<I: Id, T: Scalar> Selection<I, T> {
+    /// A lane copies 16 bytes of a row, with `QUARTER` four times so many, as far apart as makes them cover it, or, if rows
+    /// are not `whole`, an element. With `QUARTER`, numbers of 32 bits count the elements.
+    #[inline(always)]
+    unsafe fn copy<const QUARTER: bool>(self, numel: usize, whole: bool) {
+        let Selection { layout, ids, inp, out, left_size, src_dim_size, ids_dim_size, right_size } = self;
+        let chunk = const { vector::<T>() };
+        let (per, width, units) = match (QUARTER, whole) {
+            (true, _) => (chunk, right_size / (4 * chunk), numel / (4 * chunk)),
+            (false, true) => (chunk, right_size / chunk, numel / chunk),
+            (false, false) => (1, right_size, numel),
+        };
+        let limit = if QUARTER { 0 } else { units };
+        // SAFETY: the caller's
+        unsafe {
+            global_stride(units, |unit| {
+                let (row, at) = divide(unit, width, limit);
+                let (left, k) = if left_size == 1 { (0, row) } else { divide(row, ids_dim_size, limit) };
+                let [place] = layout.offsets(k, ids_dim_size);
+                let id = ids.wrapping_add(place).read();
+                let to = out.add(row * right_size + at * per);
+                if let Some(index) = id.index(src_dim_size) {
+                    let from = inp.add((left * src_dim_size + index) * right_size + at * per);
+                    if QUARTER {
+                        let chunks: [[u32; 4]; 4] =
+                            [0, 1, 2, 3].map(|e| load(from.add(e * width * chunk).cast()));
+                        unroll!(4, E => store(to.add(E * width * chunk).cast(), chunks[E]));
+                    } else if whole {
+                        store(to.cast::<u32>(), load::<u32, 4>(from.cast()));
+                    } else {
+                        to.write(from.read());
+                    }
+                } else if id.is_outside(src_dim_size) {
+                    let kernel = const { name(&["is_", I::ELEMENT, "_", T::ELEMENT]) };
+                    index_out_of_range(kernel, k, id.widen(), src_dim_size);
+                } else if QUARTER {
+                    unroll!(4, E => store(to.add(E * width * chunk).cast::<u32>(), [0; 4]));
+                } else if whole {
+                    store(to.cast::<u32>(), [0; 4]);
+                } else {
+                    to.write(T::ZERO);
+                }
+            });
+        }
+    }
 }
 
 /// `out[l, k, r] = inp[l, ids[l, k, r], r]`
@@ -296,7 +337,7 @@ pub unsafe fn scatter<I: Id, T: Scalar>(
     launch(
         workgroup = 64,
         items = (left_size * right_size * dst_dim_size.max(1)).min((left_size * right_size).max(8192)),
-        lds_bytes = (dst_dim_size * 512).min(32768),
+        lds_bytes = (dst_dim_size * 1024).min(32768),
     ),
 )]
 pub unsafe fn scatter_add<I: Id, T: Scalar>(
@@ -313,7 +354,13 @@ pub unsafe fn scatter_add<I: Id, T: Scalar>(
     // SAFETY: the caller gives buffers of these shapes
     unsafe {
         let group = columns.group();
-        if group > 0 { columns.in_workgroup_memory(group) } else { columns.in_place::<Add>() }
+        if columns.has_quads() {
+            columns.quads_in_workgroup_memory();
+        } else if group > 0 {
+            columns.in_workgroup_memory(group);
+        } else {
+            columns.in_place::<Add>();
+        }
     }
 }
 
@@ -525,6 +572,91 @@ impl<I: Id, T: Scalar> Columns<I, T> {
             }
             block += workgroups_x() as usize * group;
         }
+    }
+}
+
+impl<I: Id, T: Scalar> Columns<I, T> {
+    /// Whether each lane can have four neighbouring columns, with their sums in workgroup memory.
+    #[inline(always)]
+    fn has_quads(&self) -> bool {
+        let aligned = is_aligned(self.ids) && is_aligned(self.inp) && is_aligned(self.out);
+        let slots = workgroup::memory_bytes() / Self::SLOT;
+        let room = self.dst_dim_size <= slots && 4 * self.dst_dim_size * workgroup_size_x() as usize <= slots;
+        let many = self.dst_dim_size / 2 <= self.src_dim_size;
+        self.right_size.is_multiple_of(4) && aligned && room && many
+    }
+
+    /// As [`Self::in_workgroup_memory`], with four columns for each lane: it reads four ids, and four elements, at once.
+    #[inline(always)]
+    unsafe fn quads_in_workgroup_memory(&self) {
+        let (lane, lanes) = (local_id_x() as usize, workgroup_size_x() as usize);
+        let memory = workgroup::memory::<u8>();
+        let slot = |index: usize, e: usize| {
+            memory.wrapping_add(((index * 4 + e) * lanes + lane) * Self::SLOT).cast::<T>()
+        };
+        // Apart, or a reference to the whole keeps it in scratch memory.
+        let Columns { kernel, ids, inp, out, left_size, src_dim_size, dst_dim_size, right_size } = *self;
+        let (count, dim, step) = (src_dim_size, dst_dim_size, right_size);
+        let columns = left_size * right_size;
+        global_stride(columns / 4, |quad| {
+            let (pre, post) = divide(quad * 4, step, columns);
+            let first = pre * count * step + post;
+            let (ids, inp) = (ids.wrapping_add(first), inp.wrapping_add(first));
+            let out = out.wrapping_add(pre * dim * step + post);
+            // SAFETY: the caller's; each lane has `4 · dim` slots
+            unsafe {
+                let mut d = 0;
+                while d < dim {
+                    let values: [T; 4] = load(out.wrapping_add(d * step));
+                    unroll!(4, E => slot(d, E).write(values[E]));
+                    d += 1;
+                }
+                let row = |j: usize| -> ([I; 4], [T; 4]) {
+                    (load(ids.wrapping_add(j * step)), load(inp.wrapping_add(j * step)))
+                };
+                let mut outside = None;
+                let mut one = |j: usize, e: usize, id: I, value: T| {
+                    if let Some(index) = id.index(dim) {
+                        let sum = slot(index, e);
+                        sum.write(sum.read().add(value));
+                    }
+                    if id.is_outside(dim) {
+                        outside = Some(j * step + e);
+                    }
+                };
+                // The next rows are under way while these are added.
+                let mut j = 0;
+                if count >= 2 {
+                    let (mut next_ids, mut next_values) = row(0);
+                    let (mut after_ids, mut after_values) = row(1);
+                    while j + 2 <= count {
+                        let (ids, values) = (next_ids, next_values);
+                        let (ids_after, values_after) = (after_ids, after_values);
+                        if j + 4 <= count {
+                            (next_ids, next_values) = row(j + 2);
+                            (after_ids, after_values) = row(j + 3);
+                        }
+                        unroll!(4, E => one(j, E, ids[E], values[E]));
+                        unroll!(4, E => one(j + 1, E, ids_after[E], values_after[E]));
+                        j += 2;
+                    }
+                }
+                if j < count {
+                    let (ids, values) = row(j);
+                    unroll!(4, E => one(j, E, ids[E], values[E]));
+                }
+                d = 0;
+                while d < dim {
+                    let mut values = [T::ZERO; 4];
+                    unroll!(4, E => values[E] = slot(d, E).read());
+                    store(out.wrapping_add(d * step), values);
+                    d += 1;
+                }
+                if let Some(at) = outside {
+                    index_out_of_range(kernel, first + at, ids.wrapping_add(at).read().widen(), dim);
+                }
+            }
+        });
     }
 }
 

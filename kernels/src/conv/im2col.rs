@@ -6,7 +6,10 @@ use amdgpu_device::memory::{VECTOR_BYTES, is_aligned, store};
 use amdgpu_device::prelude::*;
 use amdgpu_device::workgroup;
 
-use super::Image;
+use super::{Image, divide_short, is_short};
+
+/// Elements that a lane writes of a result that is large: a few tiles, for which the workgroup finds out once how they lie.
+const PER_LANE: usize = 128;
 
 /// Bytes of workgroup memory for a patch of the source.
 const PATCH_BYTES: usize = 16384;
@@ -18,7 +21,12 @@ const PATCH_BYTES: usize = 16384;
 #[amdgpu_kernel(
     name = "im2col_{T}",
     T in [bf16, f16, f32, f64, u8, u32, i16, i32, i64, f8e4m3],
-    launch(workgroup = 256, items_per_lane = 32, items = dst_numel, lds_bytes = PATCH_BYTES),
+    launch(
+        workgroup = 256,
+        items_per_lane = PER_LANE,
+        items = (dst_numel * 4).min(16777216).max(dst_numel),
+        lds_bytes = PATCH_BYTES,
+    ),
 )]
 pub unsafe fn im2col<T: Scalar>(
     dst_numel: usize,
@@ -56,7 +64,12 @@ pub unsafe fn im2col<T: Scalar>(
 #[amdgpu_kernel(
     name = "im2col1d_{T}",
     T in [bf16, f16, f32, f64, u8, u32, i16, i32, i64, f8e4m3],
-    launch(workgroup = 256, items_per_lane = 32, items = numel * l_k, lds_bytes = PATCH_BYTES),
+    launch(
+        workgroup = 256,
+        items_per_lane = PER_LANE,
+        items = (numel * l_k * 4).min(16777216).max(numel * l_k),
+        lds_bytes = PATCH_BYTES,
+    ),
 )]
 pub unsafe fn im2col1d<T: Scalar>(
     numel: usize,
@@ -93,18 +106,74 @@ struct Windows<T> {
     dilation: usize,
 }
 
-/// How a workgroup takes windows through workgroup memory: those of a part of a row, in some channels.
+/// `$body` for each constant `$i` below 4.
+macro_rules! unroll {
+    ($i:ident => $body:expr) => {
+        unroll!($i => $body; 0 1 2 3)
+    };
+    ($i:ident => $body:expr; $($value:literal)*) => {$({
+        const $i: usize = $value;
+        $body;
+    })*};
+}
+
+/// Quotient and remainder; `b` is not 0.
+#[inline(always)]
+fn short(a: u32, b: u32) -> (u32, u32) {
+    let (quotient, remainder) = divide_short(a as usize, b as usize);
+    (quotient as u32, remainder as u32)
+}
+
+/// Quotient; `b` is not 0.
+#[inline(always)]
+fn quotient(a: u32, b: u32) -> u32 {
+    short(a, b).0
+}
+
+/// Quotient rounded up; `b` is not 0.
+#[inline(always)]
+fn rounded_up(a: u32, b: u32) -> u32 {
+    quotient(a + b - 1, b)
+}
+
+/// How a workgroup takes windows through workgroup memory: those of parts of some rows, in some channels.
 #[derive(Clone, Copy)]
 struct Tile {
     /// Windows of a row, and how many such parts a row has.
-    across: usize,
-    parts: usize,
+    across: u32,
+    parts: u32,
+    /// Rows of windows, and how many such bands there are.
+    rows: u32,
+    bands: u32,
     /// Channels, and how many such groups there are.
-    channels: usize,
-    groups: usize,
+    channels: u32,
+    groups: u32,
+    /// Rows of the source below them, and from one to the next.
+    lines: u32,
+    line_step: u32,
+    /// From one of these to that below the next row of a window, and below the next row of windows.
+    to_tap: u32,
+    to_row: u32,
     /// Columns of the source below them, and what a row of them takes in workgroup memory.
-    span: usize,
-    pitch: usize,
+    span: u32,
+    pitch: u32,
+}
+
+/// What is written of a tile: in each of so many rows so many sets of as many runs together. A run is what a window has of
+/// the tile's channels.
+#[derive(Clone, Copy)]
+struct Runs {
+    run: u32,
+    together: u32,
+    sets: u32,
+    rows: u32,
+}
+
+/// Division by the elements of a window in a channel, and by those in a row of it.
+#[derive(Clone, Copy)]
+struct Taps {
+    by_window: Reciprocal,
+    by_columns: Reciprocal,
 }
 
 /// Division of numbers of 16 bits by one that is not 0, as a multiplication: the error of the rounded-up reciprocal is
@@ -117,8 +186,7 @@ struct Reciprocal {
 
 impl Reciprocal {
     #[inline(always)]
-    fn new(divisor: usize) -> Self {
-        let divisor = divisor as u32;
+    fn new(divisor: u32) -> Self {
         // SAFETY: the divisor is not 0
         let quotient = unsafe { u32::MAX.checked_div(divisor).unwrap_unchecked() };
         Reciprocal { divisor, factor: quotient.wrapping_add(1) }
@@ -136,7 +204,7 @@ impl Reciprocal {
 
 impl<T: Scalar> Windows<T> {
     /// Elements of 16 bytes.
-    const VECTOR: usize = VECTOR_BYTES / size_of::<T>();
+    const VECTOR: u32 = (VECTOR_BYTES / size_of::<T>()) as u32;
 
     #[inline(always)]
     unsafe fn unfold(&self, dst: *mut T) {
@@ -179,140 +247,261 @@ impl<T: Scalar> Windows<T> {
         unsafe { self.src.wrapping_add(b * s0 + c * s1 + y * s2 + x * s3).read() }
     }
 
-    /// The largest tile that has room; `None` if there is no workgroup memory, or not enough for a single window.
+    /// The largest tile that has room; `None` if there is no workgroup memory, or not enough for a single window, or if
+    /// numbers of 32 bits do not count the windows.
     #[inline(always)]
     fn tile(&self) -> Option<Tile> {
-        const MOST: usize = u16::MAX as usize;
-        let (channels, w_out) = (self.image.dims[1], self.out[1]);
-        let [h_k, w_k] = self.size;
+        const MOST: u32 = u16::MAX as u32;
+        let [batch, channels, height, width] = self.image.dims;
+        let ([h_out, w_out], [h_k, w_k]) = (self.out, self.size);
+        // What is computed of rows and columns, and how many windows there are, has 32 bits, or all of it is too large.
+        let sizes = [height, width, h_out * self.stride, w_out * self.stride, h_k * self.dilation];
+        let sizes = sizes
+            .iter()
+            .fold(self.padding[0] | self.padding[1] | (w_k * self.dilation), |all, size| all | size);
         let window = h_k * w_k;
-        let room = workgroup::memory_bytes() / size_of::<T>();
-        let span = |across: usize| (across - 1) * self.stride + (w_k - 1) * self.dilation + 1;
-        // An odd pitch spreads rows over the banks.
-        let of_channel = |across: usize| h_k * (span(across) | 1);
-        let mut across = w_out.min(64);
-        while across > 1 && (of_channel(across) > room || across * window > MOST) {
-            across /= 2;
-        }
-        if window > MOST || w_k * self.dilation > MOST || of_channel(across) > room {
+        if !is_short((2 * sizes) | (batch * channels * h_out * w_out)) || window > MOST as usize {
             return None;
         }
-        let limit = u32::MAX as usize;
-        let (parts, _) = divide(w_out + across - 1, across, w_out + across);
-        let (across, _) = divide(w_out + parts - 1, parts, w_out + parts);
-        let (most, _) = divide(room, of_channel(across), limit);
-        let (fit, _) = divide(MOST, across * window, limit);
-        let most = most.min(fit).max(1);
+        let room = (workgroup::memory_bytes() / size_of::<T>()) as u32;
+        let (channels, h_out, w_out) = (channels as u32, h_out as u32, w_out as u32);
+        let (h_k, w_k, window) = (h_k as u32, w_k as u32, window as u32);
+        let (stride, dilation) = (self.stride as u32, self.dilation as u32);
+        // An odd pitch spreads rows over the banks.
+        let span = |across: u32| (across - 1) * stride + (w_k - 1) * dilation + 1;
+        let pitch = |across: u32| span(across) | 1;
+        let mut across = w_out.min(64);
+        while across > 1 && (h_k * pitch(across) > room || across * window > MOST) {
+            across /= 2;
+        }
+        if w_k * dilation > MOST || h_k * pitch(across) > room {
+            return None;
+        }
+        let parts = rounded_up(w_out, across);
+        let across = rounded_up(w_out, parts);
+        // Rows of windows share rows of the source, as long as there is room for some channels.
+        let lines = |rows: u32| (rows - 1) * stride + (h_k - 1) * dilation + 1;
+        let mut rows = 1;
+        while rows < h_out && rows * across <= 64 && lines(2 * rows) * pitch(across) * channels.min(8) <= room
+        {
+            rows *= 2;
+        }
+        let bands = rounded_up(h_out, rows);
+        let rows = rounded_up(h_out, bands);
+        let (lines, line_step, to_tap, to_row) =
+            if rows > 1 { (lines(rows), 1, dilation, stride) } else { (h_k, dilation, 1, 0) };
+        let most = quotient(room, lines * pitch(across)).min(quotient(MOST, across * window)).max(1);
         let mut group = channels;
         if channels > most {
-            let (groups, _) = divide(channels + most - 1, most, channels + most);
-            let (even, _) = divide(channels + groups - 1, groups, channels + groups);
             // Whole vectors, if that many channels fit.
-            let vectors = (even + Self::VECTOR - 1) & !(Self::VECTOR - 1);
-            group = if vectors <= most { vectors } else { even };
+            let unit = if most >= Self::VECTOR { Self::VECTOR } else { 1 };
+            let most = most & !(unit - 1);
+            let even = rounded_up(channels, rounded_up(channels, most));
+            group = (even + unit - 1) & !(unit - 1);
         }
-        let (groups, _) = divide(channels + group - 1, group, channels + group);
-        let span = span(across);
-        Some(Tile { across, parts, channels: group, groups, span, pitch: span | 1 })
+        let groups = rounded_up(channels, group);
+        let (span, pitch) = (span(across), pitch(across));
+        let channels = group;
+        Some(Tile {
+            across,
+            parts,
+            rows,
+            bands,
+            channels,
+            groups,
+            lines,
+            line_step,
+            to_tap,
+            to_row,
+            span,
+            pitch,
+        })
     }
 
     /// The part of the source below a tile goes to workgroup memory along its rows, and from there to the result
     /// along its own.
     #[inline(always)]
     unsafe fn through_workgroup_memory(&self, tile: Tile, dst: *mut T) {
-        let [batch, channels, ..] = self.image.dims;
-        let [h_out, w_out] = self.out;
-        let [h_k, w_k] = self.size;
-        let (lane, lanes) = (local_id_x(), workgroup_size_x());
-        let patch = workgroup::memory::<T>();
-        let (window, row) = (h_k * w_k, channels * h_k * w_k);
-        let (by_span, by_rows) = (Reciprocal::new(tile.span), Reciprocal::new(h_k));
-        let (by_window, by_columns) = (Reciprocal::new(window), Reciprocal::new(w_k));
-        let tasks = batch * h_out * tile.parts * tile.groups;
-        let mut task = workgroup_id_x() as usize;
+        let (batch, channels) = (self.image.dims[0] as u32, self.image.dims[1] as u32);
+        let (h_out, w_out) = (self.out[0] as u32, self.out[1] as u32);
+        let (h_k, w_k) = (self.size[0] as u32, self.size[1] as u32);
+        let (window, length) = (h_k * w_k, channels as usize * (h_k * w_k) as usize);
+        let taps = Taps { by_window: Reciprocal::new(window), by_columns: Reciprocal::new(w_k) };
+        let tasks = batch * tile.bands * tile.parts * tile.groups;
+        let mut task = workgroup_id_x();
         while task < tasks {
-            let (rest, group) = divide(task, tile.groups, tasks);
-            let (rest, part) = divide(rest, tile.parts, tasks);
-            let (b, y) = divide(rest, h_out, tasks);
-            let (c, x) = (group * tile.channels, part * tile.across);
+            let (rest, group) = short(task, tile.groups);
+            let (rest, part) = short(rest, tile.parts);
+            let (b, band) = short(rest, tile.bands);
+            let (c, x, y) = (group * tile.channels, part * tile.across, band * tile.rows);
             let (deep, wide) = (tile.channels.min(channels - c), tile.across.min(w_out - x));
+            let rows = tile.rows.min(h_out - y);
+            let place = ((b * h_out + y) * w_out + x) as usize;
+            let to = dst.wrapping_add(place * length + (c * window) as usize);
             // SAFETY: the caller's; the patch has room for the tile
             unsafe {
-                let mut i = lane;
-                while i < (deep * h_k * tile.span) as u32 {
-                    let (line, column) = by_span.divide(i);
-                    let (channel, ky) = by_rows.divide(line);
-                    let from = self.element(
-                        b,
-                        c + channel as usize,
-                        y * self.stride + ky as usize * self.dilation,
-                        x * self.stride + column as usize,
-                    );
-                    patch.add(line as usize * tile.pitch + column as usize).write(from);
-                    i += lanes;
-                }
+                self.fill(tile, b, c, deep, y, x);
                 workgroup::barrier_local();
                 let run = deep * window;
-                let by_run = Reciprocal::new(run);
-                let to = dst.wrapping_add(((b * h_out + y) * w_out + x) * row + c * window);
-                let at = |f: u32| {
-                    let (place, k) = by_run.divide(f);
-                    let (channel, k) = by_window.divide(k);
-                    let (ky, kx) = by_columns.divide(k);
-                    let line = channel * h_k as u32 + ky;
-                    let column = place * self.stride as u32 + kx * self.dilation as u32;
-                    patch.add((line * tile.pitch as u32 + column) as usize)
-                };
-                let step = |f: u32| {
-                    let (place, k) = by_run.divide(f);
-                    place as usize * row + k as usize
-                };
                 // A vector does not leave its run, or runs are one after the other.
-                let even = run.is_multiple_of(Self::VECTOR) && row.is_multiple_of(Self::VECTOR);
-                if (even || run == row) && is_aligned(to) {
-                    let (elements, mut f) = ((wide * run) as u32, lane * Self::VECTOR as u32);
-                    while f + Self::VECTOR as u32 <= elements {
-                        self.store_vector(to.wrapping_add(step(f)), f, at);
-                        f += lanes * Self::VECTOR as u32;
+                let mask = const { Self::VECTOR - 1 };
+                let even = (run | length as u32) & mask == 0;
+                let dense = run as usize == length && (rows == 1 || (w_out * length as u32) & mask == 0);
+                let mut done = 0;
+                if (even || dense) && is_aligned(to) {
+                    let (together, sets) = if even { (1, wide) } else { (Self::VECTOR, wide / Self::VECTOR) };
+                    let runs = Runs { run, together, sets, rows };
+                    match const { Self::VECTOR } {
+                        2 => self.write::<2>(tile, taps, runs, 0, to),
+                        4 => self.write::<4>(tile, taps, runs, 0, to),
+                        8 => self.write::<8>(tile, taps, runs, 0, to),
+                        _ => self.write::<16>(tile, taps, runs, 0, to),
                     }
-                    if f < elements {
-                        while f < elements {
-                            to.wrapping_add(step(f)).write(at(f).read());
-                            f += 1;
-                        }
-                    }
-                } else {
-                    let mut f = lane;
-                    while f < (wide * run) as u32 {
-                        to.wrapping_add(step(f)).write(at(f).read());
-                        f += lanes;
-                    }
+                    done = sets * together;
+                }
+                // What is not a whole set.
+                if done < wide {
+                    let runs = Runs { run, together: 1, sets: wide - done, rows };
+                    self.write::<1>(tile, taps, runs, done, to.wrapping_add(done as usize * length));
                 }
             }
             // The next tile overwrites the patch.
             workgroup::barrier_local();
-            task += workgroups_x() as usize;
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn store_vector(&self, to: *mut T, f: u32, at: impl Fn(u32) -> *mut T) {
-        // SAFETY: the caller's
-        unsafe {
-            match const { Self::VECTOR } {
-                2 => vector::<T, 2>(to, f, at),
-                4 => vector::<T, 4>(to, f, at),
-                8 => vector::<T, 8>(to, f, at),
-                _ => vector::<T, 16>(to, f, at),
+            match task.checked_add(workgroups_x()) {
+                Some(next) => task = next,
+                None => break,
             }
         }
     }
-}
 
-#[inline(always)]
-unsafe fn vector<T: Scalar, const N: usize>(to: *mut T, f: u32, at: impl Fn(u32) -> *mut T) {
-    // SAFETY: the caller's
-    unsafe { store::<T, N>(to, core::array::from_fn(|e| at(f + e as u32).read())) }
+    /// Reads the part of the source below a tile: windows from row `y` and column `x` of the result, channels `c..c + deep`.
+    #[inline(always)]
+    unsafe fn fill(&self, tile: Tile, b: u32, c: u32, deep: u32, y: u32, x: u32) {
+        let (height, width) = (self.image.dims[2] as u32, self.image.dims[3] as u32);
+        let (stride, padding) = (self.stride as u32, self.padding.map(|padding| padding as u32));
+        let [s0, s1, s2, s3] = self.image.strides;
+        let (lane, lanes, patch) = (local_id_x(), workgroup_size_x(), workgroup::memory::<T>());
+        let Tile { span, pitch, .. } = tile;
+        // Lanes side by side on a line: a power of two, so that it takes no division to say which line is a lane's.
+        let bits = (u32::BITS - (span - 1).leading_zeros()).min(lanes.ilog2());
+        let (first, step) = (lane >> bits, lanes >> bits);
+        let mut column = if first < step { lane & ((1 << bits) - 1) } else { span };
+        let of_channel = tile.lines * pitch;
+        let (ahead, jump) = (step as usize * s1, step * of_channel);
+        while column < span {
+            let at = (x * stride + column).wrapping_sub(padding[1]);
+            let from = self
+                .src
+                .wrapping_add(b as usize * s0 + (c + first) as usize * s1 + (at as usize).wrapping_mul(s3));
+            let mut row = (y * stride).wrapping_sub(padding[0]);
+            let mut to = first * of_channel + column;
+            let mut line = 0;
+            // Two lines at once, of four channels: eight loads are under way.
+            while line < tile.lines {
+                let (next, two) = (row.wrapping_add(tile.line_step), line + 1 < tile.lines);
+                let inside = at < width && row < height;
+                let below = at < width && next < height && two;
+                let mut ahead_of = 0;
+                let of_row = |row: u32| from.wrapping_add((row as usize).wrapping_mul(s2));
+                let (of_line, of_next) = (of_row(row), of_row(next));
+                let (mut channel, mut place) = (first, to);
+                // SAFETY: the caller's; the patch has room for the tile
+                unsafe {
+                    while channel < deep {
+                        let mut values = [[T::ZERO; 4]; 2];
+                        let there = [0, 1, 2, 3].map(|i| channel + i * step < deep);
+                        unroll!(I => if there[I] {
+                            if inside {
+                                values[0][I] = of_line.wrapping_add(ahead_of + I * ahead).read();
+                            }
+                            if below {
+                                values[1][I] = of_next.wrapping_add(ahead_of + I * ahead).read();
+                            }
+                        });
+                        unroll!(I => if there[I] {
+                            let place = place + I as u32 * jump;
+                            patch.add(place as usize).write(values[0][I]);
+                            if two {
+                                patch.add((place + pitch) as usize).write(values[1][I]);
+                            }
+                        });
+                        (ahead_of, place) = (ahead_of + 4 * ahead, place + 4 * jump);
+                        channel += 4 * step;
+                    }
+                }
+                row = next.wrapping_add(tile.line_step);
+                to += 2 * pitch;
+                line += 2;
+            }
+            column += 1 << bits;
+        }
+    }
+
+    /// Writes sets of runs, `N` elements at a time, from window `from` of the tile's rows on. A lane has the same elements
+    /// of several sets: it finds out once where they come from.
+    #[inline(always)]
+    unsafe fn write<const N: usize>(&self, tile: Tile, taps: Taps, runs: Runs, from: u32, to: *mut T) {
+        let Runs { run, together, sets, rows } = runs;
+        let [h_k, w_k] = self.size.map(|size| size as u32);
+        let length = self.image.dims[1] * (h_k * w_k) as usize;
+        let (lane, lanes, patch) = (local_id_x(), workgroup_size_x(), workgroup::memory::<u8>());
+        let width = const { size_of::<T>() as u32 };
+        let of_line = tile.pitch * width;
+        let (to_column, to_tap) = (self.dilation as u32 * width, tile.to_tap * of_line);
+        let (of_channel, to_place) = (tile.lines * of_line, self.stride as u32 * width);
+        let deep = taps.by_window.divide(run).0;
+        let vectors = run * together / N as u32;
+        let (by_vectors, by_run) = (Reciprocal::new(vectors), Reciprocal::new(run));
+        // Sets side by side, for all lanes to have some work.
+        let room = if vectors <= lanes / 2 { lanes } else { 4 * lanes };
+        let side = by_vectors.divide(room).0.min(sets).max(1);
+        let ahead = (side * together) as usize * length;
+        let jump = side * together * to_place;
+        let down = tile.to_row * of_line;
+        let mut slot = lane;
+        while slot < vectors * side {
+            let (first, vector) = by_vectors.divide(slot);
+            let (place, k) = by_run.divide(vector * N as u32);
+            let (mut channel, k) = taps.by_window.divide(k);
+            let (mut ky, mut kx) = taps.by_columns.divide(k);
+            let mut base = (from + first * together + place) * to_place;
+            let mut at = [0; N];
+            let mut e = 0;
+            while e < N {
+                at[e] = base + channel * of_channel + ky * to_tap + kx * to_column;
+                // The next tap, row of taps, channel, window.
+                kx += 1;
+                if kx == w_k {
+                    (kx, ky) = (0, ky + 1);
+                }
+                if ky == h_k {
+                    (ky, channel) = (0, channel + 1);
+                }
+                if channel == deep {
+                    (channel, base) = (0, base + to_place);
+                }
+                e += 1;
+            }
+            let mut to = to.wrapping_add((first * together) as usize * length + vector as usize * N);
+            let mut row = 0;
+            while row < rows {
+                let (mut at_set, mut to_set, mut set) = (at, to, first);
+                while set < sets {
+                    // SAFETY: the caller's
+                    unsafe {
+                        store::<T, N>(to_set, at_set.map(|at| patch.add(at as usize).cast::<T>().read()))
+                    };
+                    at_set = at_set.map(|at| at + jump);
+                    to_set = to_set.wrapping_add(ahead);
+                    set += side;
+                }
+                at = at.map(|at| at + down);
+                to = to.wrapping_add(self.out[1] * length);
+                row += 1;
+            }
+            slot += lanes;
+        }
+    }
 }
 
 /// `dst[b, c, x]` = Σ `src[b, i, c, k]` over i·stride + k = x, k ascending.

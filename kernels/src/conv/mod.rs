@@ -3,12 +3,25 @@
 //! Sources and kernels have any strides; results are contiguous. Sums are in f32 for floats that are narrower, and
 //! rounded once; integers wrap.
 
-use amdgpu_device::layout::Layout;
+use amdgpu_device::layout::{Layout, divide};
 
 pub mod direct;
 pub mod im2col;
 pub mod pool;
 pub mod upsample;
+
+/// Quotient and remainder of numbers of 32 bits; `b` is not 0. The long division of larger numbers is not there: it costs
+/// registers where it is never run.
+#[inline(always)]
+fn divide_short(a: usize, b: usize) -> (usize, usize) {
+    divide(a, b, 0)
+}
+
+/// Whether a number has 32 bits.
+#[inline(always)]
+fn is_short(a: usize) -> bool {
+    a as u64 <= u64::from(u32::MAX)
+}
 
 /// Sizes and strides of an image: batch, channel, and two dimensions.
 #[derive(Clone, Copy)]

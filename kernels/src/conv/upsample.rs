@@ -5,7 +5,7 @@ use amdgpu_device::layout::divide;
 use amdgpu_device::memory::{VECTOR_BYTES, is_aligned, store};
 use amdgpu_device::prelude::*;
 
-use super::Image;
+use super::{Image, divide_short, is_short};
 
 /// `dst[b, c, i, j] = src[b, c, ⌊i·w_scale⌋, ⌊j·h_scale⌋]`, the last element where that is none; the products are in f64.
 ///
@@ -13,7 +13,7 @@ use super::Image;
 #[amdgpu_kernel(
     name = "upsample_nearest2d_{T}",
     T in [bf16, f16, f32, f64, u8, u32, i16, i32, i64, f8e4m3],
-    launch(workgroup = 256, items_per_lane = nearest::<T>(), items = (w_out * h_out * 64).max(1048576)),
+    launch(workgroup = 256, items_per_lane = nearest::<T>() * ROWS * 2, items = (w_out * h_out * 64).max(2097152)),
 )]
 pub unsafe fn upsample_nearest2d<T: Scalar>(
     w_out: usize,
@@ -35,7 +35,10 @@ pub unsafe fn upsample_nearest2d<T: Scalar>(
     }
 }
 
-/// Elements that a lane writes at once: 16 bytes, but no more than 8 elements.
+/// Rows of the result that a lane has: it finds out once for all of them which columns it reads.
+const ROWS: usize = 4;
+
+/// Elements of a row that a lane writes at once: 16 bytes, but no more than 8 elements.
 const fn nearest<T>() -> usize {
     if size_of::<T>() == 1 { 8 } else { VECTOR_BYTES / size_of::<T>() }
 }
@@ -49,8 +52,34 @@ fn place(at: usize, scale: f64, size: usize) -> usize {
     place.min(size - 1)
 }
 
+/// `N` elements at a time where rows of the result are made of so many, else one by one.
 #[inline(always)]
 unsafe fn repeat<T: Scalar, const N: usize>(
+    image: Image,
+    out: [usize; 2],
+    scale: [f64; 2],
+    src: *const T,
+    dst: *mut T,
+) {
+    let [batch, channels, height, width] = image.dims;
+    if height * width == 0 {
+        return;
+    }
+    // SAFETY: the caller's
+    unsafe {
+        if !is_short(batch * channels * out[0] * out[1]) {
+            repeat_blocks::<T, 1, false>(image, out, scale, src, dst);
+        } else if out[1].is_multiple_of(N) && is_aligned(dst) {
+            repeat_blocks::<T, N, true>(image, out, scale, src, dst);
+        } else {
+            repeat_blocks::<T, 1, true>(image, out, scale, src, dst);
+        }
+    }
+}
+
+/// Blocks of `N` elements of a row of the result, each with those below it. With `SHORT`, numbers of 32 bits count them.
+#[inline(always)]
+unsafe fn repeat_blocks<T: Scalar, const N: usize, const SHORT: bool>(
     image: Image,
     [h_out, w_out]: [usize; 2],
     [down, right]: [f64; 2],
@@ -59,26 +88,32 @@ unsafe fn repeat<T: Scalar, const N: usize>(
 ) {
     let [batch, channels, height, width] = image.dims;
     let [s0, s1, s2, s3] = image.strides;
-    if height * width == 0 {
-        return;
-    }
-    let whole = w_out.is_multiple_of(N) && is_aligned(dst);
-    let per = if whole { N } else { 1 };
-    let row = if whole { w_out / N } else { w_out };
-    let units = batch * channels * h_out * row;
-    global_stride(units, |unit| {
-        let (rest, x) = divide(unit, row, units);
-        let (plane, y) = divide(rest, h_out, units);
-        let (b, c) = divide(plane, channels, units);
-        let from = src.wrapping_add(b * s0 + c * s1 + place(y, down, height) * s2);
-        // SAFETY: the caller's: places are inside of the image
-        unsafe {
-            let element = |e: usize| from.wrapping_add(place(x * per + e, right, width) * s3).read();
-            if whole {
-                store::<T, N>(dst.wrapping_add(unit * N), core::array::from_fn(element));
-            } else {
-                dst.wrapping_add(unit).write(element(0));
+    let across = w_out / const { N };
+    let bands = (h_out + ROWS - 1) / const { ROWS };
+    let flat = s0 == channels * s1;
+    let divide = |a, b| if SHORT { divide_short(a, b) } else { divide(a, b, usize::MAX) };
+    global_stride(batch * channels * bands * across, |unit| {
+        let (rest, block) = divide(unit, across);
+        let (plane, band) = divide(rest, bands);
+        let (b, c) = if flat { (0, plane) } else { divide(plane, channels) };
+        let (first, x) = (band * ROWS, block * N);
+        let from = src.wrapping_add(b * s0 + c * s1);
+        let to = dst.wrapping_add((plane * h_out + first) * w_out + x);
+        let columns: [usize; N] = core::array::from_fn(|e| place(x + e, right, width) * s3);
+        // All are read before the first is written. A row that there is not is the last one once more.
+        let row = |r: usize| {
+            let from = from.wrapping_add(place((first + r).min(h_out - 1), down, height) * s2);
+            // SAFETY: the caller's: places are inside of the image
+            columns.map(|column| unsafe { from.wrapping_add(column).read() })
+        };
+        let values: [[T; N]; ROWS] = [row(0), row(1), row(2), row(3)];
+        let mut r = 0;
+        while r < ROWS {
+            if first + r < h_out {
+                // SAFETY: the caller's
+                unsafe { store::<T, N>(to.wrapping_add(r * w_out), values[r]) };
             }
+            r += 1;
         }
     });
 }

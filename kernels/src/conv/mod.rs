@@ -58,4 +58,14 @@ impl Image {
         let (dim, stride) = (|d| layout.dim(d), |d| layout.stride(0, d));
         Image { dims: [dim(0), dim(1), 1, dim(2)], strides: [stride(0), stride(1), 0, stride(2)] }
     }
+
+    /// With rows for columns.
+    #[inline(always)]
+    fn turned(self) -> Self {
+        let (dims, strides) = (self.dims, self.strides);
+        Image {
+            dims: [dims[0], dims[1], dims[3], dims[2]],
+            strides: [strides[0], strides[1], strides[3], strides[2]],
+        }
+    }
 }

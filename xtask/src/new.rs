@@ -20,7 +20,7 @@ pub fn run(name: &str, folder: Option<PathBuf>) -> Result<()> {
     setup::run(For::Build)?;
     println!(
         "{folder} has the crate {name}. Now:\n    cd {folder}\n    cargo test    # its kernels, on emulated GPUs; the \
-         first build takes minutes\n    cargo run\nIts README.md says what is where.",
+         first build takes a minute or two\n    cargo run\nIts README.md says what is where.",
         folder = folder.display()
     );
     Ok(())

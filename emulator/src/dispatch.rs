@@ -616,6 +616,11 @@ impl<'a> Worker<'a> {
             let id = wave.index * wave.size() + lane;
             [id % size_x, id / size_x % size_y, id / size_x / size_y]
         });
+        let source = crate::source::lines(&module.object, pc);
+        let fault = match *fault {
+            Fault::Trap { id } => Box::new(Fault::of_trap(id, &source)),
+            _ => fault,
+        };
         let site = Site {
             workgroup,
             wave: wave.index,
@@ -623,7 +628,7 @@ impl<'a> Worker<'a> {
             work_item,
             pc,
             instruction: code.text_of(op).unwrap_or_else(|| "(no instruction)".into()),
-            source: crate::source::lines(&module.object, pc),
+            source,
         };
         (fault, site)
     }

@@ -135,11 +135,20 @@ pub enum Fault {
         /// Instructions that a wave may execute.
         budget: u64,
     },
-    /// `s_trap`: what the compiler makes of `abort`, a panic or `__builtin_trap`.
+    /// `s_trap`: what the compiler makes of `abort` or `__builtin_trap`, and of a panic where nothing says that it is
+    /// one.
     #[error("trap {id}{}", if *id == 2 { ": the kernel aborted (a panic or llvm.trap)" } else { "" })]
     Trap {
         /// The trap's number.
         id: u8,
+    },
+    /// A Rust panic: a trap whose debug information leads through `core::panicking`.
+    #[error("the kernel panicked{}{}", message.map(|text| format!(": {text}")).unwrap_or_default(), at(location))]
+    Panic {
+        /// What the panic says, where that is known: panics with a message of their own keep none on a GPU.
+        message: Option<&'static str>,
+        /// The source line that panicked: the innermost one outside of Rust's core library.
+        location: Option<SourceLine>,
     },
     /// Check mode: a wave ended, or waits at a barrier, while others of its workgroup do the opposite.
     #[error("{waiting} of {waves} waves wait at a barrier that {ended} waves ended without reaching")]
@@ -207,7 +216,8 @@ pub enum Fault {
         /// The allocation.
         nearest: Nearest,
     },
-    /// Every wave that has not ended waits at a barrier, and none of them can go on.
+    /// Every wave that has not ended waits at a barrier, and none of them can go on: a wave waits at a split barrier
+    /// (`s_barrier_wait`) that it, or another one, has not signalled.
     #[error("a deadlock: {waiting} of {waves} waves wait at a barrier and {ended} have ended")]
     Deadlock {
         /// Waves that wait.
@@ -241,6 +251,42 @@ impl fmt::Display for OtherAccess {
         write!(f, "{article} {} by workgroup ({x}, {y}, {z}), wave {}", self.access, self.wave)?;
         write!(f, " at {pc:#x} ({})", self.instruction)
     }
+}
+
+impl Fault {
+    /// What a trap is, given the source lines of its instruction, innermost function first.
+    pub(crate) fn of_trap(id: u8, source: &[SourceLine]) -> Fault {
+        let is_core = |line: &SourceLine| line.file.contains("library/core/src/");
+        let is_panic = |line: &SourceLine| line.file.ends_with("library/core/src/panicking.rs");
+        let Some(entered) = source.iter().rposition(is_panic).filter(|_| id == 2) else {
+            return Fault::Trap { id };
+        };
+        let function = source[entered].function.as_deref().unwrap_or_default();
+        let location = source[entered..].iter().find(|line| !is_core(line)).cloned();
+        Fault::Panic { message: panic_message(function), location }
+    }
+}
+
+/// What core's function of that name panics with.
+fn panic_message(function: &str) -> Option<&'static str> {
+    Some(match function.rsplit("::").next()? {
+        "panic_bounds_check" => "index out of bounds",
+        "panic_const_div_by_zero" => "attempt to divide by zero",
+        "panic_const_rem_by_zero" => "attempt to calculate the remainder with a divisor of zero",
+        "panic_const_add_overflow" => "attempt to add with overflow",
+        "panic_const_sub_overflow" => "attempt to subtract with overflow",
+        "panic_const_mul_overflow" => "attempt to multiply with overflow",
+        "panic_const_div_overflow" => "attempt to divide with overflow",
+        "panic_const_rem_overflow" => "attempt to calculate the remainder with overflow",
+        "panic_const_neg_overflow" => "attempt to negate with overflow",
+        "panic_const_shl_overflow" => "attempt to shift left with overflow",
+        "panic_const_shr_overflow" => "attempt to shift right with overflow",
+        _ => return None,
+    })
+}
+
+fn at(location: &Option<SourceLine>) -> String {
+    location.as_ref().map(|line| format!(", at {}:{}", line.file, line.line)).unwrap_or_default()
 }
 
 fn within(nearest: &Option<Nearest>) -> String {
@@ -418,5 +464,49 @@ impl fmt::Display for FaultReport {
             write!(f, "\n     {line}")?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(function: &str, file: &str, line: u32) -> SourceLine {
+        SourceLine { function: Some(function.into()), file: file.into(), line, column: 9 }
+    }
+
+    #[test]
+    fn a_trap_below_cores_panicking_is_a_panic_at_the_callers_line() {
+        let handler = [line("trap", "device/src/lib.rs", 63), line("panic", "device/src/lib.rs", 107)];
+        let core = "/rust/library/core/src/";
+        let user = [line("scale", "src/scale.rs", 12), line("kernel", "src/scale.rs", 3)];
+        for (frames, text) in [
+            (
+                vec![
+                    line("panic_fmt", &format!("{core}panicking.rs"), 75),
+                    line(
+                        "core::panicking::panic_const::panic_const_div_by_zero",
+                        &format!("{core}panicking.rs"),
+                        175,
+                    ),
+                ],
+                "the kernel panicked: attempt to divide by zero, at src/scale.rs:12",
+            ),
+            (
+                vec![
+                    line("panic_fmt", &format!("{core}panicking.rs"), 75),
+                    line("unwrap_failed", &format!("{core}option.rs"), 2000),
+                    line("unwrap<u32>", &format!("{core}option.rs"), 900),
+                ],
+                "the kernel panicked, at src/scale.rs:12",
+            ),
+        ] {
+            let source = [&handler[..], &frames, &user].concat();
+            assert_eq!(Fault::of_trap(2, &source).to_string(), text);
+            assert_eq!(Fault::of_trap(3, &source), Fault::Trap { id: 3 });
+        }
+        assert_eq!(Fault::of_trap(2, &[&handler[..1], &user].concat()), Fault::Trap { id: 2 });
+        // A kernel's own file of that name is not core's.
+        assert_eq!(Fault::of_trap(2, &[line("f", "my/src/panicking.rs", 1)]), Fault::Trap { id: 2 });
     }
 }

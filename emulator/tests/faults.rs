@@ -123,9 +123,10 @@ fn reports_are_as_recorded() {
 }
 
 /// The kinds of broken kernels, and for each a kernel that looks alike and is right.
-const KINDS: [(&str, &str); 17] = [
+const KINDS: [(&str, &str); 18] = [
     ("barrier_divergence", "all_waves_at_the_barrier"),
     ("budget", "loop_ends"),
+    ("deadlock", "split_barrier_twice"),
     ("global_race", "global_neighbours"),
     ("illegal_instruction", "illegal_instruction_is_not_reached"),
     ("lds_bounds", "lds_is_filled_to_its_end"),

@@ -258,15 +258,23 @@ impl<const IS_FIRST: bool> Exec for Signal<IS_FIRST> {
         if let Some(flow) = env.barrier_divergence(false) {
             return flow;
         }
-        w.waits_for = env.arrive();
+        env.arrive();
         Flow::Next
     }
 }
 
+/// Takes the wave's note that the barrier has opened, and waits for one if there is none: a wave that has not
+/// signalled may wait for ever.
 struct Wait;
 impl Exec for Wait {
     fn exec(w: &mut Wave, env: &mut Env<'_>, _: &Op) -> Flow {
-        if env.opened >= w.waits_for { Flow::Next } else { Flow::Barrier }
+        if env.opened > w.passed {
+            w.passed = env.opened;
+            return Flow::Next;
+        }
+        w.waits_for = env.opened + 1;
+        w.passed = w.waits_for;
+        Flow::Barrier
     }
 }
 

@@ -75,6 +75,8 @@ pub(crate) struct Wave {
     pub work_items: u32,
     /// How often the workgroup's barrier must have opened for the wave to go on.
     pub waits_for: u32,
+    /// How often it had opened when the wave's last `s_barrier_wait` went on.
+    pub passed: u32,
     /// Instructions executed.
     pub executed: u64,
 }
@@ -97,6 +99,7 @@ impl Wave {
             index: 0,
             work_items: 0,
             waits_for: 0,
+            passed: 0,
             executed: 0,
         }
     }
@@ -112,7 +115,7 @@ impl Wave {
         }
         self.sgpr = [0; 256];
         self.gpr_index = 0;
-        self.waits_for = 0;
+        (self.waits_for, self.passed) = (0, 0);
         self.executed = 0;
     }
 

@@ -18,6 +18,8 @@ use crate::exec::check::Cell;
 const GRANULE: u64 = 4096;
 /// The host's large pages. What is this large starts at one and is made of them, which saves hundreds of page faults.
 const LARGE_PAGE: u64 = 1 << 21;
+/// Ranges that a machine asks large pages for: the host's list of mappings is finite, and each may be two more in it.
+const LARGE_RANGES: u32 = 1024;
 /// Where the first machine's memory is reserved, and how far the next one's is from it. The addresses are fixed
 /// so that a report does not change from run to run.
 const FIRST_BASE: u64 = 0x2000_0000_0000;
@@ -123,6 +125,8 @@ struct State {
     /// Where the search for a free range starts: behind the last allocation made.
     cursor: u64,
     next_id: u64,
+    /// Ranges that large pages were asked for.
+    large_ranges: u32,
 }
 
 impl Memory {
@@ -133,7 +137,14 @@ impl Memory {
         let region = Region::reserve(sizes[0]).or_else(|_| Region::reserve(sizes[1]))?;
         let written = Region::reserve_anywhere(region.size / 8)?;
         let cursor = region.base + GRANULE;
-        let state = State { live: Arc::default(), freed: VecDeque::new(), used: 0, cursor, next_id: 1 };
+        let state = State {
+            live: Arc::default(),
+            freed: VecDeque::new(),
+            used: 0,
+            cursor,
+            next_id: 1,
+            large_ranges: 0,
+        };
         let trusted_below = AtomicU64::new(0);
         Ok(Memory {
             region,
@@ -173,7 +184,13 @@ impl Memory {
         let bits = self.written.base + (base - self.region.base) / 8;
         // SAFETY: the bits of a granule-aligned range within the region; nobody else knows the range yet.
         unsafe { pointer(bits).write_bytes(0, (span / 8) as usize) };
-        prefer_large_pages(base, bytes);
+        if alignment == LARGE_PAGE && state.large_ranges < LARGE_RANGES {
+            state.large_ranges += 1;
+            prefer_large_pages(base, bytes);
+            if let Some(cells) = self.cells.get() {
+                self.prefer_large_pages_for_cells(cells, base, bytes);
+            }
+        }
         Ok(base)
     }
 
@@ -362,7 +379,12 @@ impl Memory {
             Some(cells) => cells,
             None => {
                 let region = Region::reserve_anywhere(self.region.size * (CELL / 4))?;
-                self.cells.get_or_init(|| region)
+                let cells = self.cells.get_or_init(|| region);
+                let large = |allocation: &&Allocation| allocation.size >= LARGE_PAGE;
+                for allocation in self.view().iter().filter(large).take(LARGE_RANGES as usize) {
+                    self.prefer_large_pages_for_cells(cells, allocation.base, allocation.size);
+                }
+                cells
             }
         };
         // Numbers of actors are not used twice.
@@ -371,6 +393,11 @@ impl Memory {
             *last_actor = 0;
         }
         Ok(Cells { memory: self, region: cells, last_actor })
+    }
+
+    fn prefer_large_pages_for_cells(&self, cells: &Region, base: u64, bytes: u64) {
+        let scale = CELL / 4;
+        prefer_large_pages(cells.base + (base - self.region.base) * scale, bytes * scale);
     }
 
     /// Whether an allocation counts as written as a whole.

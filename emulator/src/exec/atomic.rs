@@ -94,6 +94,50 @@ pub(crate) fn parse(name: &str) -> Option<(Operation, bool)> {
     Some((operation, wide))
 }
 
+/// What operations do to an integer type and the float type of its width; those behind the types have one width alone.
+macro_rules! apply {
+    (
+        $(#[$doc:meta])*
+        $name:ident($old:ident, $data:ident, $compare:ident): $uint:ty, $int:ty, $float:ty {
+            $($of_this_width:tt)*
+        }
+    ) => {
+        $(#[$doc])*
+        #[inline]
+        pub fn $name(self, $old: $uint, $data: $uint, $compare: $uint) -> $uint {
+            use Operation::*;
+            // The smaller number; a NaN loses against a number, and -0 is below +0.
+            let min = |a: $float, b: $float| {
+                if a.is_nan() || !b.is_nan() && a.total_cmp(&b).is_gt() { b } else { a }
+            };
+            let float = <$float>::from_bits;
+            match self {
+                Swap => $data,
+                CmpSwap => if $old == $compare { $data } else { $old },
+                Add => $old.wrapping_add($data),
+                Sub => $old.wrapping_sub($data),
+                RSub => $data.wrapping_sub($old),
+                SubClamp => $old.saturating_sub($data),
+                CondSub => $old.checked_sub($data).unwrap_or($old),
+                MinI => ($old as $int).min($data as $int) as $uint,
+                MinU => $old.min($data),
+                MaxI => ($old as $int).max($data as $int) as $uint,
+                MaxU => $old.max($data),
+                And => $old & $data,
+                Or => $old | $data,
+                Xor => $old ^ $data,
+                MaskOr => $old & !$data | $compare,
+                Inc => if $old >= $data { 0 } else { $old + 1 },
+                Dec => if $old == 0 || $old > $data { $data } else { $old - 1 },
+                AddF => (float($old) + float($data)).to_bits(),
+                MinF => min(float($old), float($data)).to_bits(),
+                MaxF => (-min(-float($old), -float($data))).to_bits(),
+                $($of_this_width)*
+            }
+        }
+    };
+}
+
 impl Operation {
     /// Whether the result depends on the order of the accesses to one address, even where none returns the old
     /// value.
@@ -102,116 +146,18 @@ impl Operation {
         !matches!(self, Add | Sub | MinI | MinU | MaxI | MaxU | And | Or | Xor)
     }
 
-    /// The new value of a dword.
-    #[inline]
-    pub fn apply32(self, old: u32, data: u32, compare: u32) -> u32 {
-        use Operation::*;
-        match self {
-            Swap => data,
-            CmpSwap => {
-                if old == compare {
-                    data
-                } else {
-                    old
-                }
-            }
-            Add => old.wrapping_add(data),
-            Sub => old.wrapping_sub(data),
-            RSub => data.wrapping_sub(old),
-            SubClamp => old.saturating_sub(data),
-            CondSub => {
-                if old >= data {
-                    old - data
-                } else {
-                    old
-                }
-            }
-            MinI => (old as i32).min(data as i32) as u32,
-            MinU => old.min(data),
-            MaxI => (old as i32).max(data as i32) as u32,
-            MaxU => old.max(data),
-            And => old & data,
-            Or => old | data,
-            Xor => old ^ data,
-            MaskOr => old & !data | compare,
-            Inc => {
-                if old >= data {
-                    0
-                } else {
-                    old + 1
-                }
-            }
-            Dec => {
-                if old == 0 || old > data {
-                    data
-                } else {
-                    old - 1
-                }
-            }
-            AddF => (f32::from_bits(old) + f32::from_bits(data)).to_bits(),
-            MinF => min_f32(f32::from_bits(old), f32::from_bits(data)).to_bits(),
-            MaxF => (-min_f32(-f32::from_bits(old), -f32::from_bits(data))).to_bits(),
+    apply! {
+        /// The new value of a dword.
+        apply32(old, data, compare): u32, i32, f32 {
             PkAddF16 => halves(old, data, valu::add_f16),
             PkAddBf16 => halves(old, data, valu::add_bf16),
-            Wrap => {
-                if old >= data {
-                    old - data
-                } else {
-                    old.wrapping_add(compare)
-                }
-            }
+            Wrap => if old >= data { old - data } else { old.wrapping_add(compare) },
         }
     }
 
-    /// The new value of a pair of dwords.
-    #[inline]
-    pub fn apply64(self, old: u64, data: u64, compare: u64) -> u64 {
-        use Operation::*;
-        match self {
-            Swap => data,
-            CmpSwap => {
-                if old == compare {
-                    data
-                } else {
-                    old
-                }
-            }
-            Add => old.wrapping_add(data),
-            Sub => old.wrapping_sub(data),
-            RSub => data.wrapping_sub(old),
-            SubClamp => old.saturating_sub(data),
-            CondSub => {
-                if old >= data {
-                    old - data
-                } else {
-                    old
-                }
-            }
-            MinI => (old as i64).min(data as i64) as u64,
-            MinU => old.min(data),
-            MaxI => (old as i64).max(data as i64) as u64,
-            MaxU => old.max(data),
-            And => old & data,
-            Or => old | data,
-            Xor => old ^ data,
-            MaskOr => old & !data | compare,
-            Inc => {
-                if old >= data {
-                    0
-                } else {
-                    old + 1
-                }
-            }
-            Dec => {
-                if old == 0 || old > data {
-                    data
-                } else {
-                    old - 1
-                }
-            }
-            AddF => (f64::from_bits(old) + f64::from_bits(data)).to_bits(),
-            MinF => min_f64(f64::from_bits(old), f64::from_bits(data)).to_bits(),
-            MaxF => (-min_f64(-f64::from_bits(old), -f64::from_bits(data))).to_bits(),
+    apply! {
+        /// The new value of a pair of dwords.
+        apply64(old, data, compare): u64, i64, f64 {
             PkAddF16 | PkAddBf16 | Wrap => old,
         }
     }
@@ -248,21 +194,6 @@ fn halves(old: u32, data: u32, add: impl Fn(u16, u16) -> u16) -> u32 {
     let low = add(old as u16, data as u16);
     let high = add((old >> 16) as u16, (data >> 16) as u16);
     u32::from(low) | u32::from(high) << 16
-}
-
-/// The smaller number; a NaN loses against a number, and -0 is below +0.
-fn min_f32(a: f32, b: f32) -> f32 {
-    if a.is_nan() || b.is_nan() {
-        return if a.is_nan() { b } else { a };
-    }
-    if a.total_cmp(&b).is_le() { a } else { b }
-}
-
-fn min_f64(a: f64, b: f64) -> f64 {
-    if a.is_nan() || b.is_nan() {
-        return if a.is_nan() { b } else { a };
-    }
-    if a.total_cmp(&b).is_le() { a } else { b }
 }
 
 #[cfg(test)]

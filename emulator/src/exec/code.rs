@@ -201,7 +201,8 @@ fn bare<E: Exec>(unit: Unit) -> Op {
 
 /// An operation that does something and then runs `inner`.
 fn wrap<E: Exec>(inner: Op) -> Op {
-    Op { size: inner.size, pair: Some(Box::new(inner)), ..bare::<E>(Unit::Valu) }
+    let (size, outer) = (inner.size, bare::<E>(inner.unit));
+    Op { size, pair: Some(Box::new(inner)), ..outer }
 }
 
 struct Illegal;

@@ -3,8 +3,9 @@
 use super::Env;
 use super::atomic::{self, Operation};
 use super::isa::Exec;
-use super::lanes::{self, Addresses, Load, Store, lanes_of};
+use super::lanes::{self, Addresses, lanes_of};
 use super::op::{Dst, Flow, Kind, Op, Src, Unit};
+use super::transfer::{self, Atomic, Place};
 use super::wave::{LANES, Row, Wave};
 use crate::fault::{Access, Fault, Space};
 use crate::gfx::{Generation, Gfx};
@@ -17,14 +18,20 @@ pub(crate) fn lookup(gfx: Gfx, inst: &Inst) -> Option<Op> {
     }
     let name = inst.name.strip_prefix("ds_")?;
     if let Some(shape) = name.strip_prefix("read_").or_else(|| name.strip_prefix("load_"))
-        && let Some(mut op) = lookup_load(inst, shape)
+        && let Some(mut op) = match shape {
+            "addtid_b32" => transfer::load::<LaneByLane>(Unit::Lds, inst, "b32"),
+            _ => transfer::load::<Lds>(Unit::Lds, inst, shape),
+        }
     {
         op.dst[0] = Dst::of(inst.dsts().first()?);
         operands(inst, &mut op);
         return Some(op);
     }
     if let Some(shape) = name.strip_prefix("write_").or_else(|| name.strip_prefix("store_"))
-        && let Some(mut op) = lookup_store(inst, shape)
+        && let Some(mut op) = match shape {
+            "addtid_b32" => transfer::store::<LaneByLane>(Unit::Lds, inst, "b32"),
+            _ => transfer::store::<Lds>(Unit::Lds, inst, shape),
+        }
     {
         operands(inst, &mut op);
         return Some(op);
@@ -41,52 +48,6 @@ fn operands(inst: &Inst, op: &mut Op) {
         *slot = Src::of(operand, Kind::B32);
     }
     op.imm = u64::from(inst.mods.offset as u32);
-}
-
-fn lookup_load(inst: &Inst, shape: &str) -> Option<Op> {
-    macro_rules! load {
-        ($shape:ty, $n:literal) => {
-            Op::new::<LoadFrom<$shape, $n, false>>(Unit::Lds, inst)
-        };
-    }
-    Some(match shape {
-        "u8" => load!(lanes::U8, 1),
-        "i8" => load!(lanes::I8, 1),
-        "u16" => load!(lanes::U16, 1),
-        "i16" => load!(lanes::I16, 1),
-        "b32" => load!(lanes::Dwords<1>, 1),
-        "b64" => load!(lanes::Dwords<2>, 2),
-        "b96" => load!(lanes::Dwords<3>, 3),
-        "b128" => load!(lanes::Dwords<4>, 4),
-        "u8_d16" => load!(lanes::D16U8, 1),
-        "i8_d16" => load!(lanes::D16I8, 1),
-        "u16_d16" => load!(lanes::D16, 1),
-        "u8_d16_hi" => load!(lanes::D16HiU8, 1),
-        "i8_d16_hi" => load!(lanes::D16HiI8, 1),
-        "u16_d16_hi" => load!(lanes::D16Hi, 1),
-        "addtid_b32" => Op::new::<LoadFrom<lanes::Dwords<1>, 1, true>>(Unit::Lds, inst),
-        _ => return None,
-    })
-}
-
-fn lookup_store(inst: &Inst, shape: &str) -> Option<Op> {
-    macro_rules! store {
-        ($shape:ty, $n:literal) => {
-            Op::new::<StoreTo<$shape, $n>>(Unit::Lds, inst)
-        };
-    }
-    Some(match shape {
-        "b8" => store!(lanes::Byte<0>, 1),
-        "b16" => store!(lanes::Short<0>, 1),
-        "b8_d16_hi" => store!(lanes::Byte<16>, 1),
-        "b16_d16_hi" => store!(lanes::Short<16>, 1),
-        "b32" => store!(lanes::Dwords<1>, 1),
-        "b64" => store!(lanes::Dwords<2>, 2),
-        "b96" => store!(lanes::Dwords<3>, 3),
-        "b128" => store!(lanes::Dwords<4>, 4),
-        "addtid_b32" => Op::new::<StoreAddTid>(Unit::Lds, inst),
-        _ => return None,
-    })
 }
 
 /// Two addresses: `read2_b32`, `store_2addr_stride64_b64`, `wrxchg2_rtn_b32`.
@@ -156,7 +117,7 @@ fn lookup_atomic(gfx: Gfx, inst: &Inst, name: &str) -> Option<Op> {
         "cond_sub_u32" => (Operation::CondSub, false),
         name => atomic::parse(name)?,
     };
-    let mut op = Op::new::<Atomic>(Unit::Lds, inst);
+    let mut op = Op::new::<Atomic<Lds>>(Unit::Lds, inst);
     operands(inst, &mut op);
     if let Some(dst) = inst.dsts().first() {
         op.dst[0] = Dst::of(dst);
@@ -166,8 +127,7 @@ fn lookup_atomic(gfx: Gfx, inst: &Inst, name: &str) -> Option<Op> {
     if operation == Operation::CmpSwap && compare_first {
         op.src.swap(1, 2);
     }
-    op.imm |= u64::from(wide) << 63;
-    op.atomic = Some(operation);
+    transfer::set_atomic(&mut op, operation, wide);
     Some(op)
 }
 
@@ -214,72 +174,68 @@ fn out_of_bounds(
     Some(env.raise(fault, Some((half * LANES + lane) as u32)))
 }
 
-struct LoadFrom<L: Load<N>, const N: usize, const ADD_TID: bool>(std::marker::PhantomData<L>);
+/// The workgroup's LDS, at lanes' offsets.
+struct Lds;
 
-impl<L: Load<N>, const N: usize, const ADD_TID: bool> Exec for LoadFrom<L, N, ADD_TID> {
+impl Place for Lds {
     #[inline(always)]
-    fn exec(w: &mut Wave, env: &mut Env<'_>, op: &Op) -> Flow {
-        let Dst::Vgpr(register) = op.dst[0] else { return Flow::Next };
-        for half in 0..w.halves() {
-            let mask = w.exec(half);
-            if mask == 0 {
-                continue;
-            }
-            let mut addresses =
-                if ADD_TID { add_tid(w, op, half) } else { offsets(w, op, half, op.imm as u32) };
-            if let Some(flow) = resolve(w, env, op, Access::Read, (half, mask), &mut addresses, L::BYTES) {
-                return flow;
-            }
-            // SAFETY: `resolve` checked the lanes of `mask`.
-            unsafe { lanes::load::<L, N>(w, register, half, mask, &addresses) };
+    fn resolve(
+        w: &Wave,
+        env: &mut Env<'_>,
+        op: &Op,
+        access: Access,
+        (half, mask): (usize, u32),
+        size: u32,
+    ) -> Result<(Addresses, u32), Flow> {
+        let mut addresses = offsets(w, op, half, op.imm as u32);
+        match resolve(w, env, op, access, (half, mask), &mut addresses, size) {
+            Some(flow) => Err(flow),
+            None => Ok((addresses, mask)),
         }
-        Flow::Next
+    }
+
+    #[inline(always)]
+    fn resolve_atomic(
+        w: &Wave,
+        env: &mut Env<'_>,
+        op: &Op,
+        (half, mask): (usize, u32),
+        size: u32,
+    ) -> Result<(Addresses, u32), Flow> {
+        let mut addresses = offsets(w, op, half, op.imm as u32);
+        match atomic_addresses(w, env, op, (half, mask), &mut addresses, size) {
+            Some(flow) => Err(flow),
+            None => Ok((addresses, mask)),
+        }
+    }
+
+    #[inline(always)]
+    fn compare(op: &Op, data: u16, _wide: bool) -> u16 {
+        if let Src::Vgpr(register) = op.src[2] { register } else { data }
     }
 }
 
-/// M0 + offset + four times the lane number.
-fn add_tid(w: &Wave, op: &Op, half: usize) -> Addresses {
-    let base = (w.m0() & 0xffff) + op.imm as u32;
-    std::array::from_fn(|lane| u64::from(base) + ((half * LANES + lane) * 4) as u64)
-}
+/// LDS at M0 + offset + four times the lane number.
+struct LaneByLane;
 
-struct StoreTo<S: Store<N>, const N: usize>(std::marker::PhantomData<S>);
+impl Place for LaneByLane {
+    const DATA: usize = 0;
 
-impl<S: Store<N>, const N: usize> Exec for StoreTo<S, N> {
     #[inline(always)]
-    fn exec(w: &mut Wave, env: &mut Env<'_>, op: &Op) -> Flow {
-        let Src::Vgpr(register) = op.src[1] else { return Flow::Next };
-        for half in 0..w.halves() {
-            let mask = w.exec(half);
-            if mask == 0 {
-                continue;
-            }
-            let mut addresses = offsets(w, op, half, op.imm as u32);
-            if let Some(flow) = resolve(w, env, op, Access::Write, (half, mask), &mut addresses, S::BYTES) {
-                return flow;
-            }
-            // SAFETY: `resolve` checked the lanes of `mask`.
-            unsafe { lanes::store::<S, N>(w, register, half, mask, &addresses) };
+    fn resolve(
+        w: &Wave,
+        env: &mut Env<'_>,
+        op: &Op,
+        access: Access,
+        (half, mask): (usize, u32),
+        size: u32,
+    ) -> Result<(Addresses, u32), Flow> {
+        let base = (w.m0() & 0xffff) + op.imm as u32;
+        let mut addresses = std::array::from_fn(|lane| u64::from(base) + ((half * LANES + lane) * 4) as u64);
+        match resolve(w, env, op, access, (half, mask), &mut addresses, size) {
+            Some(flow) => Err(flow),
+            None => Ok((addresses, mask)),
         }
-        Flow::Next
-    }
-}
-
-struct StoreAddTid;
-impl Exec for StoreAddTid {
-    #[inline(always)]
-    fn exec(w: &mut Wave, env: &mut Env<'_>, op: &Op) -> Flow {
-        let Src::Vgpr(register) = op.src[0] else { return Flow::Next };
-        for half in 0..w.halves() {
-            let mask = w.exec(half);
-            let mut addresses = add_tid(w, op, half);
-            if let Some(flow) = resolve(w, env, op, Access::Write, (half, mask), &mut addresses, 4) {
-                return flow;
-            }
-            // SAFETY: `resolve` checked the lanes of `mask`.
-            unsafe { lanes::store::<lanes::Dwords<1>, 1>(w, register, half, mask, &addresses) };
-        }
-        Flow::Next
     }
 }
 
@@ -382,27 +338,6 @@ fn atomic_addresses(
     // LDS itself lies at an aligned address, so that offsets can be judged as they are.
     lanes::check_alignment(env, Space::Lds, lanes, addresses, size)
         .or_else(|| resolve(w, env, op, Access::Atomic, lanes, addresses, size))
-}
-
-struct Atomic;
-impl Exec for Atomic {
-    fn exec(w: &mut Wave, env: &mut Env<'_>, op: &Op) -> Flow {
-        let (Some(operation), Src::Vgpr(data)) = (op.atomic, op.src[1]) else { return Flow::Next };
-        let wide = op.imm >> 63 != 0;
-        let compare = if let Src::Vgpr(register) = op.src[2] { register } else { data };
-        let old = if let Dst::Vgpr(register) = op.dst[0] { Some(register) } else { None };
-        let operands = lanes::AtomicOperands { operation, wide, data, compare, old };
-        for half in 0..w.halves() {
-            let mask = w.exec(half);
-            let mut addresses = offsets(w, op, half, op.imm as u32);
-            if let Some(flow) = atomic_addresses(w, env, op, (half, mask), &mut addresses, operands.bytes()) {
-                return flow;
-            }
-            // SAFETY: `atomic_addresses` checked the lanes of `mask`.
-            unsafe { lanes::atomic(w, operands, half, mask, &addresses) };
-        }
-        Flow::Next
-    }
 }
 
 /// Adds the number of active lanes to a counter (or subtracts it); every active lane gets the old value.

@@ -3,10 +3,11 @@
 use super::Env;
 use super::atomic;
 use super::isa::Exec;
-use super::lanes::{self, Addresses, AtomicOperands, Load, Store, lanes_of};
+use super::lanes::{self, Addresses, lanes_of};
 use super::op::{Dst, Flow, Kind, Op, Src, Unit};
+use super::transfer::{self, Atomic, LdsLoad, Place};
 use super::wave::{LANES, Row, Wave, slot};
-use crate::fault::{Access, Fault, Space};
+use crate::fault::{Access, Fault};
 use crate::gfx::Gfx;
 use crate::inst::{Format, Inst, Operand, SpecialReg};
 
@@ -33,22 +34,30 @@ pub(crate) fn lookup(_gfx: Gfx, inst: &Inst) -> Option<Op> {
         if inst.mods.lds || shape.starts_with("lds_") {
             let fetch = lanes::Fetch::parse(shape.strip_prefix("lds_").unwrap_or(shape))?;
             let mut op = match inst.format {
-                Format::Flat => Op::new::<LdsLoad<FLAT>>(Unit::Vmem, inst),
-                Format::Scratch => Op::new::<LdsLoad<SCRATCH>>(Unit::Vmem, inst),
-                _ => Op::new::<LdsLoad<GLOBAL>>(Unit::Vmem, inst),
+                Format::Flat => Op::new::<LdsLoad<Memory<FLAT>>>(Unit::Vmem, inst),
+                Format::Scratch => Op::new::<LdsLoad<Memory<SCRATCH>>>(Unit::Vmem, inst),
+                _ => Op::new::<LdsLoad<Memory<GLOBAL>>>(Unit::Vmem, inst),
             };
             addresses_from(inst, inst.srcs(), None, &mut op)?;
             op.imm |= fetch.pack();
             return Some(op);
         }
-        let mut op = lookup_load(inst, shape)?;
+        let mut op = match inst.format {
+            Format::Flat => transfer::load::<Memory<FLAT>>(Unit::Vmem, inst, shape)?,
+            Format::Scratch => transfer::load::<Memory<SCRATCH>>(Unit::Vmem, inst, shape)?,
+            _ => transfer::load::<Memory<GLOBAL>>(Unit::Vmem, inst, shape)?,
+        };
         op.dst[0] = Dst::of(inst.dsts().first()?);
         addresses_from(inst, inst.srcs(), None, &mut op)?;
         return Some(op);
     }
     if let Some(shape) = operation.strip_prefix("store_") {
         let shape = shape.strip_prefix("addtid_").or_else(|| shape.strip_suffix("_addtid")).unwrap_or(shape);
-        let mut op = lookup_store(inst, shape)?;
+        let mut op = match inst.format {
+            Format::Flat => transfer::store::<Memory<FLAT>>(Unit::Vmem, inst, shape)?,
+            Format::Scratch => transfer::store::<Memory<SCRATCH>>(Unit::Vmem, inst, shape)?,
+            _ => transfer::store::<Memory<GLOBAL>>(Unit::Vmem, inst, shape)?,
+        };
         addresses_from(inst, inst.srcs(), Some(1), &mut op)?;
         return Some(op);
     }
@@ -59,61 +68,16 @@ pub(crate) fn lookup(_gfx: Gfx, inst: &Inst) -> Option<Op> {
     }
 }
 
-macro_rules! by_format {
-    ($inst:ident, $handler:ident, $shape:ty, $n:literal) => {
-        match $inst.format {
-            Format::Flat => Op::new::<$handler<$shape, $n, FLAT>>(Unit::Vmem, $inst),
-            Format::Scratch => Op::new::<$handler<$shape, $n, SCRATCH>>(Unit::Vmem, $inst),
-            _ => Op::new::<$handler<$shape, $n, GLOBAL>>(Unit::Vmem, $inst),
-        }
-    };
-}
-
-fn lookup_load(inst: &Inst, shape: &str) -> Option<Op> {
-    Some(match shape {
-        "ubyte" | "u8" => by_format!(inst, LoadFrom, lanes::U8, 1),
-        "sbyte" | "i8" => by_format!(inst, LoadFrom, lanes::I8, 1),
-        "ushort" | "u16" => by_format!(inst, LoadFrom, lanes::U16, 1),
-        "sshort" | "i16" => by_format!(inst, LoadFrom, lanes::I16, 1),
-        "dword" | "b32" => by_format!(inst, LoadFrom, lanes::Dwords<1>, 1),
-        "dwordx2" | "b64" => by_format!(inst, LoadFrom, lanes::Dwords<2>, 2),
-        "dwordx3" | "b96" => by_format!(inst, LoadFrom, lanes::Dwords<3>, 3),
-        "dwordx4" | "b128" => by_format!(inst, LoadFrom, lanes::Dwords<4>, 4),
-        "ubyte_d16" | "d16_u8" => by_format!(inst, LoadFrom, lanes::D16U8, 1),
-        "sbyte_d16" | "d16_i8" => by_format!(inst, LoadFrom, lanes::D16I8, 1),
-        "short_d16" | "d16_b16" => by_format!(inst, LoadFrom, lanes::D16, 1),
-        "ubyte_d16_hi" | "d16_hi_u8" => by_format!(inst, LoadFrom, lanes::D16HiU8, 1),
-        "sbyte_d16_hi" | "d16_hi_i8" => by_format!(inst, LoadFrom, lanes::D16HiI8, 1),
-        "short_d16_hi" | "d16_hi_b16" => by_format!(inst, LoadFrom, lanes::D16Hi, 1),
-        _ => return None,
-    })
-}
-
-fn lookup_store(inst: &Inst, shape: &str) -> Option<Op> {
-    Some(match shape {
-        "byte" | "b8" => by_format!(inst, StoreTo, lanes::Byte<0>, 1),
-        "short" | "b16" => by_format!(inst, StoreTo, lanes::Short<0>, 1),
-        "byte_d16_hi" | "d16_hi_b8" => by_format!(inst, StoreTo, lanes::Byte<16>, 1),
-        "short_d16_hi" | "d16_hi_b16" => by_format!(inst, StoreTo, lanes::Short<16>, 1),
-        "dword" | "b32" => by_format!(inst, StoreTo, lanes::Dwords<1>, 1),
-        "dwordx2" | "b64" => by_format!(inst, StoreTo, lanes::Dwords<2>, 2),
-        "dwordx3" | "b96" => by_format!(inst, StoreTo, lanes::Dwords<3>, 3),
-        "dwordx4" | "b128" => by_format!(inst, StoreTo, lanes::Dwords<4>, 4),
-        _ => return None,
-    })
-}
-
 fn lookup_atomic(inst: &Inst, name: &str) -> Option<Op> {
     let (operation, wide) = atomic::parse(name)?;
     let mut op = match inst.format {
-        Format::Flat => Op::new::<Atomic<FLAT>>(Unit::Vmem, inst),
-        Format::Global => Op::new::<Atomic<GLOBAL>>(Unit::Vmem, inst),
+        Format::Flat => Op::new::<Atomic<Memory<FLAT>>>(Unit::Vmem, inst),
+        Format::Global => Op::new::<Atomic<Memory<GLOBAL>>>(Unit::Vmem, inst),
         _ => return None,
     };
     op.dst[0] = inst.dsts().first().map_or(Dst::None, Dst::of);
     addresses_from(inst, inst.srcs(), Some(1), &mut op)?;
-    op.imm |= u64::from(wide) << 48;
-    op.atomic = Some(operation);
+    transfer::set_atomic(&mut op, operation, wide);
     Some(op)
 }
 
@@ -178,38 +142,42 @@ fn addresses<const MODE: u8>(w: &Wave, op: &Op, half: usize) -> Addresses {
     addresses
 }
 
-/// Host addresses of what the lanes of `mask` access; `Err` if one may not.
-#[inline(always)]
-fn resolve<const MODE: u8>(
-    w: &Wave,
-    env: &mut Env<'_>,
-    op: &Op,
-    access: Access,
-    (half, mask): (usize, u32),
-    size: u32,
-) -> Result<Addresses, Flow> {
-    let mut addresses = addresses::<MODE>(w, op, half);
-    if MODE == SCRATCH {
-        if let Some(flow) = to_scratch(w, env, access, (half, mask), &mut addresses, size) {
-            return Err(flow);
+/// Memory at lanes' addresses: global, flat or scratch.
+struct Memory<const MODE: u8>;
+
+impl<const MODE: u8> Place for Memory<MODE> {
+    #[inline(always)]
+    fn resolve(
+        w: &Wave,
+        env: &mut Env<'_>,
+        op: &Op,
+        access: Access,
+        (half, mask): (usize, u32),
+        size: u32,
+    ) -> Result<(Addresses, u32), Flow> {
+        let mut addresses = addresses::<MODE>(w, op, half);
+        if MODE == SCRATCH {
+            if let Some(flow) = to_scratch(w, env, access, (half, mask), &mut addresses, size) {
+                return Err(flow);
+            }
+            return Ok((addresses, mask));
         }
-        return Ok(addresses);
-    }
-    if MODE == FLAT && !lanes::all_within(&addresses, mask, env.hit(op), size) {
-        // Lanes in the LDS and scratch apertures become host addresses; the others are checked here.
-        let (addresses, in_lds, in_scratch) =
-            flat_resolve(w, env, op, access, (half, mask), addresses, size)?;
-        let in_memory = mask & !in_lds & !in_scratch;
-        let noted = env
-            .note_global(w, op, access, (half, in_memory), &addresses, size)
-            .or_else(|| env.note_lds(w, op, access, (half, in_lds), &addresses, size));
-        return noted.map_or(Ok(addresses), Err);
-    }
-    let fault = lanes::check_global(env, op, access, (half, mask), &addresses, size)
-        .or_else(|| env.note_global(w, op, access, (half, mask), &addresses, size));
-    match fault {
-        Some(flow) => Err(flow),
-        None => Ok(addresses),
+        if MODE == FLAT && !lanes::all_within(&addresses, mask, env.hit(op), size) {
+            // Lanes in the LDS and scratch apertures become host addresses; the others are checked here.
+            let (addresses, in_lds, in_scratch) =
+                flat_resolve(w, env, op, access, (half, mask), addresses, size)?;
+            let in_memory = mask & !in_lds & !in_scratch;
+            let noted = env
+                .note_global(w, op, access, (half, in_memory), &addresses, size)
+                .or_else(|| env.note_lds(w, op, access, (half, in_lds), &addresses, size));
+            return noted.map_or(Ok((addresses, mask)), Err);
+        }
+        let fault = lanes::check_global(env, op, access, (half, mask), &addresses, size)
+            .or_else(|| env.note_global(w, op, access, (half, mask), &addresses, size));
+        match fault {
+            Some(flow) => Err(flow),
+            None => Ok((addresses, mask)),
+        }
     }
 }
 
@@ -275,99 +243,6 @@ fn flat_resolve(
         }
     }
     Ok((addresses, in_lds, in_scratch))
-}
-
-struct LoadFrom<L: Load<N>, const N: usize, const MODE: u8>(std::marker::PhantomData<L>);
-
-impl<L: Load<N>, const N: usize, const MODE: u8> Exec for LoadFrom<L, N, MODE> {
-    #[inline(always)]
-    fn exec(w: &mut Wave, env: &mut Env<'_>, op: &Op) -> Flow {
-        let Dst::Vgpr(register) = op.dst[0] else { return Flow::Next };
-        // The destination may be the address: both halves' addresses come first only because each half
-        // has registers of its own.
-        for half in 0..w.halves() {
-            let mask = w.exec(half);
-            if mask == 0 {
-                continue;
-            }
-            let addresses = match resolve::<MODE>(w, env, op, Access::Read, (half, mask), L::BYTES) {
-                Ok(addresses) => addresses,
-                Err(flow) => return flow,
-            };
-            // SAFETY: `resolve` checked the lanes of `mask`.
-            unsafe { lanes::load::<L, N>(w, register, half, mask, &addresses) };
-        }
-        Flow::Next
-    }
-}
-
-struct LdsLoad<const MODE: u8>;
-
-impl<const MODE: u8> Exec for LdsLoad<MODE> {
-    fn exec(w: &mut Wave, env: &mut Env<'_>, op: &Op) -> Flow {
-        let fetch = lanes::Fetch::unpack(op.imm);
-        for half in 0..w.halves() {
-            let lanes = (half, w.exec(half));
-            let addresses = match resolve::<MODE>(w, env, op, Access::Read, lanes, fetch.bytes) {
-                Ok(addresses) => addresses,
-                Err(flow) => return flow,
-            };
-            // SAFETY: `resolve` checked the lanes.
-            if let Some(flow) = unsafe { lanes::load_to_lds(w, env, lanes, &addresses, fetch, op.imm as u32) }
-            {
-                return flow;
-            }
-        }
-        Flow::Next
-    }
-}
-
-struct StoreTo<S: Store<N>, const N: usize, const MODE: u8>(std::marker::PhantomData<S>);
-
-impl<S: Store<N>, const N: usize, const MODE: u8> Exec for StoreTo<S, N, MODE> {
-    #[inline(always)]
-    fn exec(w: &mut Wave, env: &mut Env<'_>, op: &Op) -> Flow {
-        let Src::Vgpr(register) = op.src[1] else { return Flow::Next };
-        for half in 0..w.halves() {
-            let mask = w.exec(half);
-            if mask == 0 {
-                continue;
-            }
-            let addresses = match resolve::<MODE>(w, env, op, Access::Write, (half, mask), S::BYTES) {
-                Ok(addresses) => addresses,
-                Err(flow) => return flow,
-            };
-            // SAFETY: `resolve` checked the lanes of `mask`.
-            unsafe { lanes::store::<S, N>(w, register, half, mask, &addresses) };
-        }
-        Flow::Next
-    }
-}
-
-struct Atomic<const MODE: u8>;
-
-impl<const MODE: u8> Exec for Atomic<MODE> {
-    #[inline(always)]
-    fn exec(w: &mut Wave, env: &mut Env<'_>, op: &Op) -> Flow {
-        let (Some(operation), Src::Vgpr(data)) = (op.atomic, op.src[1]) else { return Flow::Next };
-        let wide = op.imm >> 48 & 1 != 0;
-        let old = if let Dst::Vgpr(register) = op.dst[0] { Some(register) } else { None };
-        let at = AtomicOperands { operation, wide, data, compare: data + 1 + u16::from(wide), old };
-        for half in 0..w.halves() {
-            let mask = w.exec(half);
-            let lanes = (half, mask);
-            let addresses = match resolve::<MODE>(w, env, op, Access::Atomic, lanes, at.bytes()) {
-                Ok(addresses) => addresses,
-                Err(flow) => return flow,
-            };
-            if let Some(flow) = lanes::check_alignment(env, Space::Global, lanes, &addresses, at.bytes()) {
-                return flow;
-            }
-            // SAFETY: both checks passed for the lanes of `mask`.
-            unsafe { lanes::atomic(w, at, half, mask, &addresses) };
-        }
-        Flow::Next
-    }
 }
 
 struct Nothing;

@@ -31,6 +31,7 @@ mod salu_float;
 mod smem;
 #[cfg(test)]
 mod tests;
+mod transfer;
 pub(crate) mod valu;
 pub(crate) mod wave;
 

@@ -1,12 +1,12 @@
 //! Buffer instructions: addresses from a descriptor.
 
-use super::atomic;
 use super::isa::Exec;
-use super::lanes::{self, Addresses, AtomicOperands, Load, Store};
+use super::lanes::{self, Addresses};
 use super::op::{Dst, Flow, Kind, Op, Src, Unit};
+use super::transfer::{self, Atomic, LdsLoad, Place};
 use super::wave::{LANES, Row, Wave};
-use super::{Env, flat};
-use crate::fault::{Access, Space};
+use super::{Env, atomic, flat};
+use crate::fault::Access;
 use crate::gfx::{Generation, Gfx};
 use crate::inst::{Inst, Operand};
 
@@ -22,31 +22,30 @@ pub(crate) fn lookup(gfx: Gfx, inst: &Inst) -> Option<Op> {
     let operation = inst.name.strip_prefix("buffer_")?;
     if let Some(name) = operation.strip_prefix("atomic_") {
         let (operation, wide) = atomic::parse(name)?;
-        let mut op = Op::new::<Atomic>(Unit::Vmem, inst);
+        let mut op = Op::new::<Atomic<Buffer>>(Unit::Vmem, inst);
         // With return, the one data register is both destination and data.
         let returned = inst.dsts().first();
         let data = returned.or_else(|| inst.srcs().first())?;
         op.dst[0] = returned.map_or(Dst::None, Dst::of);
         op.src[3] = Src::of(data, Kind::B32);
         address(gfx, inst, &inst.srcs()[usize::from(returned.is_none())..], &mut op)?;
-        op.imm |= u64::from(wide) << 48;
-        op.atomic = Some(operation);
+        transfer::set_atomic(&mut op, operation, wide);
         return Some(op);
     }
     if let Some(shape) = operation.strip_prefix("load_") {
         if inst.mods.lds {
-            let mut op = Op::new::<LdsLoad>(Unit::Vmem, inst);
+            let mut op = Op::new::<LdsLoad<Buffer>>(Unit::Vmem, inst);
             address(gfx, inst, inst.srcs(), &mut op)?;
             op.imm |= lanes::Fetch::parse(shape)?.pack();
             return Some(op);
         }
-        let mut op = lookup_load(inst, shape)?;
+        let mut op = transfer::load::<Buffer>(Unit::Vmem, inst, shape)?;
         op.dst[0] = Dst::of(inst.dsts().first()?);
         address(gfx, inst, inst.srcs(), &mut op)?;
         return Some(op);
     }
     if let Some(shape) = operation.strip_prefix("store_") {
-        let mut op = lookup_store(inst, shape)?;
+        let mut op = transfer::store::<Buffer>(Unit::Vmem, inst, shape)?;
         op.src[3] = Src::of(inst.srcs().first()?, Kind::B32);
         address(gfx, inst, &inst.srcs()[1..], &mut op)?;
         return Some(op);
@@ -57,50 +56,6 @@ pub(crate) fn lookup(gfx: Gfx, inst: &Inst) -> Option<Op> {
         || operation.starts_with("wb")
         || operation.starts_with("inv");
     is_cache.then(|| Op::new::<Nothing>(Unit::Vmem, inst))
-}
-
-fn lookup_load(inst: &Inst, shape: &str) -> Option<Op> {
-    macro_rules! load {
-        ($shape:ty, $n:literal) => {
-            Op::new::<LoadFrom<$shape, $n>>(Unit::Vmem, inst)
-        };
-    }
-    Some(match shape {
-        "ubyte" | "u8" => load!(lanes::U8, 1),
-        "sbyte" | "i8" => load!(lanes::I8, 1),
-        "ushort" | "u16" => load!(lanes::U16, 1),
-        "sshort" | "i16" => load!(lanes::I16, 1),
-        "dword" | "b32" => load!(lanes::Dwords<1>, 1),
-        "dwordx2" | "b64" => load!(lanes::Dwords<2>, 2),
-        "dwordx3" | "b96" => load!(lanes::Dwords<3>, 3),
-        "dwordx4" | "b128" => load!(lanes::Dwords<4>, 4),
-        "ubyte_d16" | "d16_u8" => load!(lanes::D16U8, 1),
-        "sbyte_d16" | "d16_i8" => load!(lanes::D16I8, 1),
-        "short_d16" | "d16_b16" => load!(lanes::D16, 1),
-        "ubyte_d16_hi" | "d16_hi_u8" => load!(lanes::D16HiU8, 1),
-        "sbyte_d16_hi" | "d16_hi_i8" => load!(lanes::D16HiI8, 1),
-        "short_d16_hi" | "d16_hi_b16" => load!(lanes::D16Hi, 1),
-        _ => return None,
-    })
-}
-
-fn lookup_store(inst: &Inst, shape: &str) -> Option<Op> {
-    macro_rules! store {
-        ($shape:ty, $n:literal) => {
-            Op::new::<StoreTo<$shape, $n>>(Unit::Vmem, inst)
-        };
-    }
-    Some(match shape {
-        "byte" | "b8" => store!(lanes::Byte<0>, 1),
-        "short" | "b16" => store!(lanes::Short<0>, 1),
-        "byte_d16_hi" | "d16_hi_b8" => store!(lanes::Byte<16>, 1),
-        "short_d16_hi" | "d16_hi_b16" => store!(lanes::Short<16>, 1),
-        "dword" | "b32" => store!(lanes::Dwords<1>, 1),
-        "dwordx2" | "b64" => store!(lanes::Dwords<2>, 2),
-        "dwordx3" | "b96" => store!(lanes::Dwords<3>, 3),
-        "dwordx4" | "b128" => store!(lanes::Dwords<4>, 4),
-        _ => return None,
-    })
 }
 
 /// Source 0 is the vector address, source 1 the descriptor, source 2 the scalar offset; source 3 is the data.
@@ -156,155 +111,72 @@ impl Descriptor {
     }
 }
 
-/// Host addresses of the lanes of `mask` that are within the buffer's records, and which they are.
-#[inline(always)]
-fn resolve(
-    w: &Wave,
-    env: &mut Env<'_>,
-    op: &Op,
-    access: Access,
-    (half, mask): (usize, u32),
-    size: u32,
-) -> Result<(Addresses, u32), Flow> {
-    let words = [0, 1, 2, 3].map(|n| w.scalar(op.src[1].dword(n)));
-    let descriptor = Descriptor::of(env.gfx, words);
-    let (mut first, mut second) = (Row::ZERO, Row::ZERO);
-    let first = w.row(op.src[0], half, &mut first);
-    let second = w.row(op.src[0].dword(1), half, &mut second);
-    let (idxen, offen) = (op.imm & IDXEN != 0, op.imm & OFFEN != 0);
-    let constant = u64::from(op.imm as u32);
-    let soffset = u64::from(w.scalar(op.src[2]));
-    let mut addresses = [0; LANES];
-    if descriptor.add_tid && descriptor.swizzle {
-        // The wave's scratch memory, which lies lane by lane here: an unswizzled distance is one of all lanes.
-        let start = descriptor.base.wrapping_add(soffset).wrapping_sub(w.scratch_base) / u64::from(w.size());
+/// Memory behind a descriptor: lanes beyond its records access nothing.
+struct Buffer;
+
+impl Place for Buffer {
+    const DATA: usize = 3;
+
+    #[inline(always)]
+    fn resolve(
+        w: &Wave,
+        env: &mut Env<'_>,
+        op: &Op,
+        access: Access,
+        (half, mask): (usize, u32),
+        size: u32,
+    ) -> Result<(Addresses, u32), Flow> {
+        let words = [0, 1, 2, 3].map(|n| w.scalar(op.src[1].dword(n)));
+        let descriptor = Descriptor::of(env.gfx, words);
+        let (mut first, mut second) = (Row::ZERO, Row::ZERO);
+        let first = w.row(op.src[0], half, &mut first);
+        let second = w.row(op.src[0].dword(1), half, &mut second);
+        let (idxen, offen) = (op.imm & IDXEN != 0, op.imm & OFFEN != 0);
+        let constant = u64::from(op.imm as u32);
+        let soffset = u64::from(w.scalar(op.src[2]));
+        let mut addresses = [0; LANES];
+        if descriptor.add_tid && descriptor.swizzle {
+            // The wave's scratch memory, which lies lane by lane here: an unswizzled distance is one of all lanes.
+            let start =
+                descriptor.base.wrapping_add(soffset).wrapping_sub(w.scratch_base) / u64::from(w.size());
+            for lane in 0..LANES {
+                let offset = if offen { if idxen { second.0[lane] } else { first.0[lane] } } else { 0 };
+                addresses[lane] = start.wrapping_add(u64::from(offset)).wrapping_add(constant);
+            }
+            return match flat::to_scratch(w, env, access, (half, mask), &mut addresses, size) {
+                Some(flow) => Err(flow),
+                None => Ok((addresses, mask)),
+            };
+        }
+        let mut inside = 0;
         for lane in 0..LANES {
-            let offset = if offen { if idxen { second.0[lane] } else { first.0[lane] } } else { 0 };
-            addresses[lane] = start.wrapping_add(u64::from(offset)).wrapping_add(constant);
+            let index = if idxen { u64::from(first.0[lane]) } else { 0 }
+                + if descriptor.add_tid { (half * LANES + lane) as u64 } else { 0 };
+            let offset = constant
+                + if offen { u64::from(if idxen { second.0[lane] } else { first.0[lane] }) } else { 0 };
+            let fits = if descriptor.structured && idxen {
+                index < descriptor.records
+            } else {
+                // Without an index, records are bytes.
+                offset + soffset + u64::from(size) <= descriptor.records
+            };
+            let distance = if descriptor.swizzle {
+                let (element, lanes, stride) = (descriptor.element, descriptor.lanes, descriptor.stride);
+                let major = (index / lanes * stride + offset / element * element) * lanes;
+                major + index % lanes * element + offset % element
+            } else {
+                index * descriptor.stride + offset
+            };
+            addresses[lane] = descriptor.base.wrapping_add(soffset).wrapping_add(distance);
+            inside |= u32::from(fits) << lane;
         }
-        return match flat::to_scratch(w, env, access, (half, mask), &mut addresses, size) {
+        let inside = inside & mask;
+        let fault = lanes::check_global(env, op, access, (half, inside), &addresses, size)
+            .or_else(|| env.note_global(w, op, access, (half, inside), &addresses, size));
+        match fault {
             Some(flow) => Err(flow),
-            None => Ok((addresses, mask)),
-        };
-    }
-    let mut inside = 0;
-    for lane in 0..LANES {
-        let index = if idxen { u64::from(first.0[lane]) } else { 0 }
-            + if descriptor.add_tid { (half * LANES + lane) as u64 } else { 0 };
-        let offset =
-            constant + if offen { u64::from(if idxen { second.0[lane] } else { first.0[lane] }) } else { 0 };
-        let fits = if descriptor.structured && idxen {
-            index < descriptor.records
-        } else {
-            // Without an index, records are bytes.
-            offset + soffset + u64::from(size) <= descriptor.records
-        };
-        let distance = if descriptor.swizzle {
-            let (element, lanes, stride) = (descriptor.element, descriptor.lanes, descriptor.stride);
-            let major = (index / lanes * stride + offset / element * element) * lanes;
-            major + index % lanes * element + offset % element
-        } else {
-            index * descriptor.stride + offset
-        };
-        addresses[lane] = descriptor.base.wrapping_add(soffset).wrapping_add(distance);
-        inside |= u32::from(fits) << lane;
-    }
-    let inside = inside & mask;
-    let fault = lanes::check_global(env, op, access, (half, inside), &addresses, size)
-        .or_else(|| env.note_global(w, op, access, (half, inside), &addresses, size));
-    match fault {
-        Some(flow) => Err(flow),
-        None => Ok((addresses, inside)),
-    }
-}
-
-struct LoadFrom<L: Load<N>, const N: usize>(std::marker::PhantomData<L>);
-
-impl<L: Load<N>, const N: usize> Exec for LoadFrom<L, N> {
-    #[inline(always)]
-    fn exec(w: &mut Wave, env: &mut Env<'_>, op: &Op) -> Flow {
-        let Dst::Vgpr(register) = op.dst[0] else { return Flow::Next };
-        for half in 0..w.halves() {
-            let mask = w.exec(half);
-            let (addresses, inside) = match resolve(w, env, op, Access::Read, (half, mask), L::BYTES) {
-                Ok(resolved) => resolved,
-                Err(flow) => return flow,
-            };
-            // SAFETY: `resolve` checked the lanes of `inside`.
-            unsafe { lanes::load::<L, N>(w, register, half, inside, &addresses) };
-            // Beyond the records there are zeros.
-            for lane in lanes::lanes_of(mask & !inside) {
-                for dword in 0..N {
-                    let cell = &mut w.vgpr_mut(register + dword as u16, half).0[lane];
-                    *cell &= L::KEEP;
-                }
-            }
+            None => Ok((addresses, inside)),
         }
-        Flow::Next
-    }
-}
-
-struct LdsLoad;
-impl Exec for LdsLoad {
-    fn exec(w: &mut Wave, env: &mut Env<'_>, op: &Op) -> Flow {
-        let fetch = lanes::Fetch::unpack(op.imm);
-        for half in 0..w.halves() {
-            let lanes = (half, w.exec(half));
-            let (addresses, inside) = match resolve(w, env, op, Access::Read, lanes, fetch.bytes) {
-                Ok(resolved) => resolved,
-                Err(flow) => return flow,
-            };
-            let lanes = (half, inside);
-            // SAFETY: `resolve` checked the lanes of `inside`.
-            if let Some(flow) = unsafe { lanes::load_to_lds(w, env, lanes, &addresses, fetch, op.imm as u32) }
-            {
-                return flow;
-            }
-        }
-        Flow::Next
-    }
-}
-
-struct StoreTo<S: Store<N>, const N: usize>(std::marker::PhantomData<S>);
-
-impl<S: Store<N>, const N: usize> Exec for StoreTo<S, N> {
-    #[inline(always)]
-    fn exec(w: &mut Wave, env: &mut Env<'_>, op: &Op) -> Flow {
-        let Src::Vgpr(register) = op.src[3] else { return Flow::Next };
-        for half in 0..w.halves() {
-            let mask = w.exec(half);
-            let (addresses, inside) = match resolve(w, env, op, Access::Write, (half, mask), S::BYTES) {
-                Ok(resolved) => resolved,
-                Err(flow) => return flow,
-            };
-            // SAFETY: `resolve` checked the lanes of `inside`.
-            unsafe { lanes::store::<S, N>(w, register, half, inside, &addresses) };
-        }
-        Flow::Next
-    }
-}
-
-struct Atomic;
-impl Exec for Atomic {
-    fn exec(w: &mut Wave, env: &mut Env<'_>, op: &Op) -> Flow {
-        let (Some(operation), Src::Vgpr(data)) = (op.atomic, op.src[3]) else { return Flow::Next };
-        let wide = op.imm >> 48 & 1 != 0;
-        let old = if let Dst::Vgpr(register) = op.dst[0] { Some(register) } else { None };
-        let at = AtomicOperands { operation, wide, data, compare: data + 1 + u16::from(wide), old };
-        for half in 0..w.halves() {
-            let mask = w.exec(half);
-            let (addresses, inside) = match resolve(w, env, op, Access::Atomic, (half, mask), at.bytes()) {
-                Ok(resolved) => resolved,
-                Err(flow) => return flow,
-            };
-            let lanes = (half, inside);
-            if let Some(flow) = lanes::check_alignment(env, Space::Global, lanes, &addresses, at.bytes()) {
-                return flow;
-            }
-            // SAFETY: both checks passed for the lanes of `inside`.
-            unsafe { lanes::atomic(w, at, half, inside, &addresses) };
-        }
-        Flow::Next
     }
 }
 

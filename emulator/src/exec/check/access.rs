@@ -5,7 +5,7 @@ use super::{Check, Found};
 use crate::exec::lanes::{Addresses, lanes_of};
 use crate::exec::op::{Dst, Flow, Op};
 use crate::exec::wave::{LANES, Wave};
-use crate::exec::{Code, Env};
+use crate::exec::{Code, Env, isa};
 use crate::fault::{Access, Fault, Nearest, OtherAccess, Space};
 use crate::gfx::{Generation, Gfx};
 use crate::memory;
@@ -21,6 +21,16 @@ struct Lanes<'a> {
     addresses: &'a Addresses,
     /// Bytes of each lane.
     size: u32,
+}
+
+/// An access, with whose it is and what its workgroup has.
+#[derive(Clone, Copy)]
+struct Look<'a> {
+    env: &'a Env<'a>,
+    wave: &'a Wave,
+    /// The number of the wave as it is now; see [`race`](super::race).
+    actor: u32,
+    lanes: Lanes<'a>,
 }
 
 /// Neighbouring bytes that lanes access: `start..end`.
@@ -93,8 +103,19 @@ impl Env<'_> {
         found.map(|found| self.raise(found.fault, None))
     }
 
-    #[inline(never)]
+    #[inline(always)]
     fn note<const IN_LDS: bool>(&mut self, wave: &Wave, lanes: Lanes<'_>) -> Option<Flow> {
+        #[cfg(target_arch = "x86_64")]
+        if *isa::LEVEL == isa::Level::V3 {
+            // SAFETY: the level says that this machine has what the function is compiled for.
+            return unsafe { note_v3::<IN_LDS>(self, wave, lanes) };
+        }
+        note_baseline::<IN_LDS>(self, wave, lanes)
+    }
+
+    /// As [`Env::note`], compiled for the features of whoever calls it.
+    #[inline(always)]
+    fn note_with<const IN_LDS: bool>(&mut self, wave: &Wave, lanes: Lanes<'_>) -> Option<Flow> {
         let Lanes { op, access, mask, addresses, size, .. } = lanes;
         if IN_LDS {
             self.count_lds(op, access, mask, addresses, size);
@@ -109,6 +130,18 @@ impl Env<'_> {
         self.check = Some(check);
         found.map(|found| self.raise(found.fault, found.lane))
     }
+}
+
+#[inline(never)]
+fn note_baseline<const IN_LDS: bool>(env: &mut Env<'_>, wave: &Wave, lanes: Lanes<'_>) -> Option<Flow> {
+    env.note_with::<IN_LDS>(wave, lanes)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
+#[inline(never)]
+fn note_v3<const IN_LDS: bool>(env: &mut Env<'_>, wave: &Wave, lanes: Lanes<'_>) -> Option<Flow> {
+    env.note_with::<IN_LDS>(wave, lanes)
 }
 
 impl Check<'_> {
@@ -130,11 +163,11 @@ impl Check<'_> {
         wave: &Wave,
         lanes: Lanes<'_>,
     ) -> Option<Box<Found>> {
-        let actor = self.actor(wave, env.opened);
+        let look = Look { env, wave, actor: self.actor(wave, env.opened), lanes };
         let Lanes { op, access, half, mask, addresses, size } = lanes;
         if access == Access::Atomic || self.facts.of(op).is_some_and(|facts| facts.coherent) {
             for lane in lanes_of(mask) {
-                self.synchronise::<IN_LDS>(env, wave, lanes, actor, addresses[lane]);
+                self.synchronise::<IN_LDS>(look, addresses[lane]);
             }
             if access == Access::Atomic {
                 // Whatever comes next is behind the release.
@@ -159,7 +192,7 @@ impl Check<'_> {
             let count = (follows >> lane >> 1).trailing_ones() + 1;
             let start = addresses[lane];
             let run = Run { start, end: start + u64::from(count * size), stored: stored >> lane & 1 != 0 };
-            let found = self.run::<IN_LDS>(env, wave, lanes, actor, run);
+            let found = self.run::<IN_LDS>(look, run);
             if found.is_some() {
                 return found;
             }
@@ -169,23 +202,16 @@ impl Check<'_> {
 
     /// Looks at the bytes of one run.
     #[inline(always)]
-    fn run<const IN_LDS: bool>(
-        &mut self,
-        env: &Env<'_>,
-        wave: &Wave,
-        lanes: Lanes<'_>,
-        actor: u32,
-        run: Run,
-    ) -> Option<Box<Found>> {
+    fn run<const IN_LDS: bool>(&mut self, look: Look<'_>, run: Run) -> Option<Box<Found>> {
         let Run { start, end, stored } = run;
-        let access = lanes.access;
+        let (env, access) = (look.env, look.lanes.access);
         if IN_LDS {
             let written = &mut self.lds_written[start as usize..end as usize];
             if access == Access::Write {
                 written.fill(stored);
             } else if written.iter().fold(false, |any, written| any | !written) {
                 let at = written.iter().position(|written| !written).unwrap_or(0) as u64;
-                return Some(self.uninitialised::<IN_LDS>(env, lanes, start + at));
+                return Some(self.uninitialised::<IN_LDS>(look, start + at));
             }
         } else {
             let trusted = self.allocation(env, start)?;
@@ -196,10 +222,10 @@ impl Check<'_> {
                     env.memory.mark_unwritten(start, end - start);
                 }
             } else if !trusted && let Some(first) = env.memory.first_unwritten(start, end - start) {
-                return Some(self.uninitialised::<IN_LDS>(env, lanes, first));
+                return Some(self.uninitialised::<IN_LDS>(look, first));
             }
         }
-        self.note_cells::<IN_LDS>(env, wave, lanes, actor, (start, end))
+        self.note_cells::<IN_LDS>(look, (start, end))
     }
 
     /// A scalar load may be wider than what the program reads: that its tail holds nothing matters where the register
@@ -212,14 +238,14 @@ impl Check<'_> {
         into: Option<Dst>,
     ) -> Option<Box<Found>> {
         let (start, size) = (lanes.addresses[0], u64::from(lanes.size));
-        let actor = self.actor(wave, env.opened);
+        let look = Look { env, wave, actor: self.actor(wave, env.opened), lanes };
         let trusted = self.allocation(env, start)?;
         match into {
             None => env.memory.mark_written(start, size),
             Some(_) if trusted => {}
             Some(into) => {
                 if let Some(first) = env.memory.first_unwritten(start, size.min(4)) {
-                    return Some(self.uninitialised::<false>(env, lanes, first));
+                    return Some(self.uninitialised::<false>(look, first));
                 }
                 for dword in 1..size.div_ceil(4) {
                     if env.memory.first_unwritten(start + dword * 4, 4).is_some() {
@@ -228,19 +254,17 @@ impl Check<'_> {
                 }
             }
         }
-        self.note_cells::<false>(env, wave, lanes, actor, (start, start + size))
+        self.note_cells::<false>(look, (start, start + size))
     }
 
     /// Looks at the last accesses to neighbouring bytes, and notes this one.
     #[inline(always)]
     fn note_cells<const IN_LDS: bool>(
         &mut self,
-        env: &Env<'_>,
-        wave: &Wave,
-        lanes: Lanes<'_>,
-        actor: u32,
+        look: Look<'_>,
         (start, end): (u64, u64),
     ) -> Option<Box<Found>> {
+        let Look { actor, lanes, .. } = look;
         let access = lanes.access;
         let facts = self.facts.of(lanes.op)?;
         let atomic = access == Access::Atomic || facts.coherent;
@@ -256,7 +280,15 @@ impl Check<'_> {
             unsafe { self.global.of(from * 4, (to - from) as usize) }
         };
         let mut found = None;
+        let writes = access != Access::Read;
         let whole = start.is_multiple_of(4) && end.is_multiple_of(4);
+        if whole && !self.races.any_may_race::<IN_LDS>(cells, actor, writes) {
+            cells.iter_mut().for_each(|cell| cell.note_whole(mark, writes));
+            if IN_LDS {
+                self.lds = taken;
+            }
+            return None;
+        }
         for (n, cell) in cells.iter_mut().enumerate() {
             let mut mark = mark;
             if !whole {
@@ -265,15 +297,15 @@ impl Check<'_> {
                 mark = Mark::new(actor, lanes.op.inst, atomic, 0xf << low & !(0xf << high) & 0xf);
             }
             if self.races.may_race::<IN_LDS>(cell.write, actor)
-                || access != Access::Read && self.races.may_race::<IN_LDS>(cell.read, actor)
+                || writes && self.races.may_race::<IN_LDS>(cell.read, actor)
             {
                 let place = (IN_LDS, from + n as u64);
-                found = self.conflict::<IN_LDS>(env, wave, lanes, *cell, mark, place);
+                found = self.conflict::<IN_LDS>(look, *cell, mark, place);
                 if found.is_some() {
                     break;
                 }
             }
-            cell.note(mark, access != Access::Read);
+            cell.note(mark, writes);
         }
         if IN_LDS {
             self.lds = taken;
@@ -285,9 +317,7 @@ impl Check<'_> {
     #[inline(never)]
     fn conflict<const IN_LDS: bool>(
         &mut self,
-        env: &Env<'_>,
-        wave: &Wave,
-        lanes: Lanes<'_>,
+        Look { env, wave, lanes, .. }: Look<'_>,
         cell: Cell,
         mark: Mark,
         place: Place,
@@ -363,14 +393,8 @@ impl Check<'_> {
 
     /// An atomic orders what comes before it and after it, and makes the wave's plain load of the place part of it
     /// if it compares and swaps.
-    fn synchronise<const IN_LDS: bool>(
-        &mut self,
-        env: &Env<'_>,
-        wave: &Wave,
-        lanes: Lanes<'_>,
-        actor: u32,
-        address: u64,
-    ) {
+    fn synchronise<const IN_LDS: bool>(&mut self, look: Look<'_>, address: u64) {
+        let Look { env, wave, actor, lanes } = look;
         if !IN_LDS && self.allocation(env, address).is_none() {
             return;
         }
@@ -400,7 +424,11 @@ impl Check<'_> {
         }
     }
 
-    fn uninitialised<const IN_LDS: bool>(&self, env: &Env<'_>, lanes: Lanes<'_>, address: u64) -> Box<Found> {
+    fn uninitialised<const IN_LDS: bool>(
+        &self,
+        Look { env, lanes, .. }: Look<'_>,
+        address: u64,
+    ) -> Box<Found> {
         let lane = lane_at(lanes, address);
         let (space, nearest) = if IN_LDS {
             (Space::Lds, None)

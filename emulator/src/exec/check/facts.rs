@@ -18,6 +18,10 @@ pub(super) struct List {
 /// What check mode has to know about an instruction.
 #[derive(Clone, Default)]
 pub(super) struct Facts {
+    /// There is nothing to know: a hint.
+    pub nothing: bool,
+    /// There is nothing to know but `settled` and `parts`: registers alone are touched.
+    pub plain: bool,
     /// Registers that must not have a load under way to them.
     pub settled: List,
     /// Registers that decide something, and what.
@@ -109,7 +113,9 @@ impl FactTable {
         let returns = !inst.dsts().is_empty();
         let store = !returns && !matches!(inst.format, Format::Ds | Format::Smem);
         let load = Load { first: range.start as u16, count: range.len() as u16, unordered, store };
-        Facts {
+        let mut facts = Facts {
+            nothing: false,
+            plain: false,
             settled: self.list(settled),
             decides: self.list(decides),
             purpose,
@@ -124,7 +130,12 @@ impl FactTable {
             stops: is_end(inst) || inst.name.starts_with("s_barrier"),
             ends: is_end(inst),
             invalidates: invalidates(inst),
-        }
+        };
+        let moves =
+            facts.decides.len + facts.data.len != 0 || !facts.waits.is_empty() || !facts.queues.is_empty();
+        facts.plain = !moves && !facts.stops && !facts.invalidates;
+        facts.nothing = facts.plain && facts.settled.len == 0 && facts.parts.is_empty();
+        facts
     }
 
     fn parts(&mut self, inst: &Inst) -> Vec<Part> {

@@ -17,7 +17,7 @@ pub(crate) use self::race::Cell;
 use self::race::Races;
 pub(crate) use self::shadow::Registers;
 use self::shadow::{Shadow, name_of};
-use super::op::Op;
+use super::op::{Op, Unit};
 use super::wave::Wave;
 use super::{Code, Env};
 use crate::fault::Fault;
@@ -91,6 +91,9 @@ impl<'m> Check<'m> {
         self.facts.prepare(op, inst, code);
         let table = &self.facts;
         let facts = table.of(op)?;
+        if facts.nothing {
+            return None;
+        }
         let shadow = &mut self.waves[wave.index as usize];
         let found = |fault| Some(Box::new(Found { fault, lane: None, op: None }));
         if shadow.underway != 0
@@ -98,14 +101,16 @@ impl<'m> Check<'m> {
         {
             return found(fault);
         }
-        if let Some(register) = shadow.uninitialised(wave, table.numbers(facts.decides)) {
-            let (register, purpose) = (name_of(register), facts.purpose);
-            return found(Fault::UninitialisedRegister { register, purpose });
-        }
-        self.stored = [u32::MAX; 2];
-        for &register in table.numbers(facts.data) {
-            for half in 0..wave.halves() {
-                self.stored[half] &= shadow.lanes(wave, usize::from(register), half);
+        if !facts.plain {
+            if let Some(register) = shadow.uninitialised(wave, table.numbers(facts.decides)) {
+                let (register, purpose) = (name_of(register), facts.purpose);
+                return found(Fault::UninitialisedRegister { register, purpose });
+            }
+            self.stored = [u32::MAX; 2];
+            for &register in table.numbers(facts.data) {
+                for half in 0..wave.halves() {
+                    self.stored[half] &= shadow.lanes(wave, usize::from(register), half);
+                }
             }
         }
         match &facts.parts[..] {
@@ -124,6 +129,9 @@ impl<'m> Check<'m> {
                     shadow.spread(wave, part, table.numbers(part.destinations), written);
                 }
             }
+        }
+        if facts.plain {
+            return None;
         }
         for &(queue, left) in &facts.waits {
             shadow.drain(queue, left);
@@ -144,6 +152,9 @@ impl<'m> Check<'m> {
     /// Notes the load or store that an instruction has started.
     #[inline(always)]
     pub fn after(&mut self, wave: &Wave, op: &Op) {
+        if !matches!(op.unit, Unit::Smem | Unit::Lds | Unit::Vmem) {
+            return;
+        }
         let Some(facts) = self.facts.of(op) else { return };
         for &queue in &facts.queues {
             self.waves[wave.index as usize].start_load(queue, facts.load);

@@ -67,6 +67,12 @@ impl Cell {
         *into = Mark { what: mark.what | if same { into.bytes() } else { 0 }, ..mark };
     }
 
+    /// As [`Cell::note`], for an access to all bytes.
+    #[inline(always)]
+    pub fn note_whole(&mut self, mark: Mark, writes: bool) {
+        *(if writes { &mut self.write } else { &mut self.read }) = mark;
+    }
+
     /// A wave's earlier load turns out to be part of an atomic.
     pub fn confirm_read(&mut self) {
         self.read.what |= ATOMIC;
@@ -224,6 +230,18 @@ impl Races {
         let other = mark.actor;
         let before_barrier = other <= self.first_of_epoch && (IN_LDS || other > self.first_of_group);
         other > self.first && other != actor && !before_barrier
+    }
+
+    /// Whether any of an access to whole dwords may race with what their cells remember.
+    #[inline(always)]
+    pub fn any_may_race<const IN_LDS: bool>(&self, cells: &[Cell], actor: u32, writes: bool) -> bool {
+        // As `may_race`, without branches, so that several cells are looked at at once.
+        let (first, group, epoch) = (self.first, self.first_of_group, self.first_of_epoch);
+        let may = |other: u32| {
+            let before_barrier = (other <= epoch) & (IN_LDS | (other > group));
+            (other > first) & (other != actor) & !before_barrier
+        };
+        cells.iter().fold(false, |any, cell| any | may(cell.write.actor) | (writes & may(cell.read.actor)))
     }
 
     /// The wave of this workgroup that made an access, if it was one of this workgroup.

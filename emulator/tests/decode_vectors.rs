@@ -37,6 +37,12 @@ fn bytes(hex: &str) -> Vec<u8> {
 #[test]
 fn every_compute_instruction_has_llvms_text() {
     let mut failures = Vec::new();
+    let mut document = String::from(
+        "# Decoding\n\nThe encodings of LLVM's assembler tests that are recorded in `tests/data/decode/`: how many are of compute \
+         instructions, for how many of these name, operands and modifiers are LLVM's to the letter, and what is left out. \
+         What is left out decodes with its name and size. A test writes this file.\n\n\
+         | target | compute | as LLVM | share | left out |\n|---|---|---|---|---|\n",
+    );
     for gfx in Gfx::ALL {
         let (mut equal, mut total) = (0, 0);
         let mut left_out: BTreeMap<&str, usize> = BTreeMap::new();
@@ -59,12 +65,20 @@ fn every_compute_instruction_has_llvms_text() {
                 failures.push(format!("{gfx} {hex}\n  LLVM {want}\n  ours {got}"));
             }
         }
-        println!(
-            "{gfx}: {equal} of {total} ({:.2} %), left out {left_out:?}",
-            100.0 * equal as f64 / total as f64
-        );
+        let left_out: Vec<String> = left_out.iter().map(|(kind, count)| format!("{kind} {count}")).collect();
+        let share = 100.0 * equal as f64 / total as f64;
+        document += &format!("| {gfx} | {total} | {equal} | {share:.2} % | {} |\n", left_out.join(", "));
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
+    let path = format!("{}/DECODING.md", env!("CARGO_MANIFEST_DIR"));
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&path, &document).unwrap_or_else(|error| panic!("{path}: {error}"));
+    }
+    let written = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    assert!(
+        written == document,
+        "DECODING.md is not what the vectors say: run the test with BLESS=1 to write it"
+    );
 }
 
 #[test]
@@ -108,4 +122,26 @@ fn lane_masks_are_register_pairs_in_wave64() {
         }
     }
     assert!(failures.is_empty(), "{}", failures[..failures.len().min(50)].join("\n"));
+}
+
+/// As LLVM 22 prints them; its own tests have none that could be an inline constant.
+#[test]
+fn an_immediate_that_could_be_an_inline_constant_is_printed_as_one() {
+    for (bits, text) in [
+        (0_u32, "0"),
+        (64, "64"),
+        (65, "0x41"),
+        (-16_i32 as u32, "-16"),
+        (-17_i32 as u32, "0xffffffef"),
+        (0x3f80_0000, "1.0"),
+        (0xbf00_0000, "-0.5"),
+        (0x3e22_f983, "0.15915494"),
+    ] {
+        for (gfx, word) in [(Gfx::Gfx1100, 0xb980_0801_u32), (Gfx::Gfx90a, 0xba00_0801)] {
+            let code = [word, bits].map(u32::to_le_bytes).concat();
+            let inst = decode(gfx, &code).expect("an instruction");
+            let printed = print(gfx, &inst, None).to_string();
+            assert_eq!(printed, format!("s_setreg_imm32_b32 hwreg(HW_REG_MODE, 0, 2), {text}"), "{gfx}");
+        }
+    }
 }

@@ -110,7 +110,7 @@ impl Reader {
     }
 }
 
-const INLINE_FLOATS: [InlineFloat; 9] = [
+pub(super) const INLINE_FLOATS: [InlineFloat; 9] = [
     InlineFloat::Half,
     InlineFloat::MinusHalf,
     InlineFloat::One,

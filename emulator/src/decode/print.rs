@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Write};
 
+use super::operand::INLINE_FLOATS;
 use super::{names, remark};
 use crate::gfx::{Generation, Gfx};
 use crate::inst::{
@@ -144,6 +145,7 @@ impl Text<'_> {
             "s_waitcnt_depctr" | "s_wait_alu" => f.write_str(&names::depctr(self.gfx, value as u16)),
             "s_set_gpr_idx_on" | "s_set_gpr_idx_mode" if value < 16 => gpr_index_mode(f, value),
             "s_version" => version(f, value as u16),
+            "s_setreg_imm32_b32" => immediate(f, value as u32),
             _ if decimal_imm(inst, i, value) => write!(f, "{value}"),
             _ if value < 0 => write!(f, "-{:#x}", -value),
             _ => write!(f, "{value:#x}"),
@@ -463,6 +465,16 @@ fn always_hex(name: &str) -> bool {
                 | "s_set_inst_prefetch_distance"
                 | "s_set_gpr_idx_mode"
         )
+}
+
+/// 32 bits that an inline constant could be are printed as one.
+fn immediate(f: &mut fmt::Formatter<'_>, bits: u32) -> fmt::Result {
+    let float = INLINE_FLOATS.into_iter().find(|value| value.f32_bits() == bits);
+    match (bits as i32, float) {
+        (value @ -16..=64, _) => write!(f, "{value}"),
+        (_, Some(value)) => inline_float(f, value, OperandType::F32),
+        _ => write!(f, "{bits:#x}"),
+    }
 }
 
 /// The operand of `s_version`.

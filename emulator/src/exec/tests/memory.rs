@@ -336,3 +336,47 @@ fn the_scratch_descriptor_gives_each_lane_its_own_memory() {
     assert_eq!(out.fault, None);
     assert_eq!((out.v(1, 0), out.v(1, 31)), (500, 531));
 }
+
+/// No lane is active: no address is looked at, wherever it leads, and no register is written.
+#[test]
+fn without_active_lanes_memory_instructions_do_nothing() {
+    // asm Gfx1100
+    let rdna = "
+        s_mov_b32 exec_lo, 0 ; befe0080
+        global_load_b32 v0, v[2:3], off ; dc520000 007c0002
+        global_store_b32 v[2:3], v0, off ; dc6a0000 007c0002
+        global_atomic_add_u32 v0, v[2:3], v1, off glc ; dcd64000 007c0102
+        flat_load_b32 v0, v[2:3] ; dc500000 007c0002
+        ds_load_b32 v0, v2 ; d8d80000 00000002
+        ds_store_b32 v2, v1 ; d8340000 00000102
+        ds_add_rtn_u32 v0, v2, v1 ; d8800000 00000102
+        ds_permute_b32 v0, v2, v1 ; dac80000 00000102
+        ds_bpermute_b32 v0, v2, v1 ; dacc0000 00000102
+        buffer_load_b32 v0, v2, s[8:11], 0 offen ; e0500000 80420002
+        scratch_load_b32 v0, v2, off ; dc510000 00fc0002
+        scratch_store_b32 v2, v1, off ; dc690000 00fc0102
+    ";
+    // asm Gfx90a
+    let cdna = "
+        s_mov_b64 exec, 0 ; befe0180
+        global_load_dword v0, v[2:3], off ; dc508000 007f0002
+        global_store_dword v[2:3], v0, off ; dc708000 007f0002
+        global_atomic_add v0, v[2:3], v1, off glc ; dd098000 007f0102
+        ds_read_b32 v0, v2 ; d86c0000 00000002
+        ds_write_b32 v2, v1 ; d81a0000 00000102
+        ds_add_rtn_u32 v0, v2, v1 ; d8400000 00000102
+        ds_bpermute_b32 v0, v2, v1 ; d87e0000 00000102
+        buffer_load_dword v0, v2, s[8:11], 0 offen ; e0501000 80020002
+        scratch_load_dword v0, v2, off ; dc504000 007f0002
+    ";
+    for (gfx, program) in [(Gfx1100, rdna), (Gfx90a, cdna)] {
+        let out = run(gfx, program, |wave, _| {
+            set_lanes(wave, 0, |lane| lane as u32 + 7);
+            set_lanes(wave, 2, |_| 0xdead_bee1);
+            set_lanes(wave, 3, |_| 0x7fff_ffff);
+        });
+        assert!(out.fault.is_none(), "{gfx}: {:?}", out.fault);
+        assert_eq!(out.v(0, 0), 7, "{gfx}");
+        assert_eq!(out.v(0, 31), 38, "{gfx}");
+    }
+}

@@ -303,3 +303,28 @@ fn scalar_floats_follow_ieee_and_mode() {
     assert!(binary(Gfx1201, "s_cmp_eq_f32 s0, s1 ; bf420100", 0, 0x8000_0000, false).1);
     assert!(binary(Gfx1201, "s_cmp_u_f16 s0, s1 ; bf580100", 0x7e00, 0, false).1);
 }
+
+/// 1 + 2^-25 is above 1 by a quarter of the distance to the next number; the least denormal times 2^30 is normal.
+#[test]
+fn every_way_to_set_mode_reaches_the_vector_unit() {
+    // asm Gfx1100
+    let program = "
+        v_add_f32_e32 v3, v1, v2 ; 06060501
+        s_round_mode 0x1 ; bf910001
+        v_add_f32_e32 v4, v1, v2 ; 06080501
+        s_setreg_imm32_b32 hwreg(HW_REG_MODE, 0, 2), 2 ; b9800801 00000002
+        v_add_f32_e32 v5, v1, v2 ; 060a0501
+        s_denorm_mode 0 ; bf920000
+        v_mul_f32_e32 v6, v8, v9 ; 100c1308
+        s_denorm_mode 15 ; bf92000f
+        v_mul_f32_e32 v7, v8, v9 ; 100e1308
+    ";
+    let out = run(Gfx1100, program, |wave, _| {
+        set_lanes(wave, 1, |_| 0x3f80_0000);
+        set_lanes(wave, 2, |_| 0x3300_0000);
+        set_lanes(wave, 8, |_| 1);
+        set_lanes(wave, 9, |_| 0x4e80_0000);
+    });
+    assert_eq!([3, 4, 5].map(|register| out.v(register, 7)), [0x3f80_0000, 0x3f80_0001, 0x3f80_0000]);
+    assert_eq!([6, 7].map(|register| out.v(register, 7)), [0, 0x0400_0000]);
+}

@@ -10,6 +10,7 @@ mod encodings;
 mod lanes;
 mod masks;
 mod matrix;
+mod mode;
 mod soft;
 mod transcendental;
 

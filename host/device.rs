@@ -191,7 +191,7 @@ impl Device {
     /// # Errors
     /// If the bytes are no such code object.
     pub fn load_code_object(&self, name: &str, bytes: &[u8]) -> Result<Arc<Loaded>> {
-        Loaded::from_bytes(self, name, bytes, &[]).map(Arc::new)
+        Loaded::from_bytes(self, name, bytes).map(Arc::new)
     }
 
     /// Makes this the calling thread's device, for calls that take no stream.

@@ -4,7 +4,7 @@ use crate::faults::Fault;
 use crate::kernel::{Kernel, Module};
 use crate::sys::{self, hip, hipFunction_t, hipModule_t};
 use crate::{Device, Error, Function, Result};
-use amdgpu_emulator::{CodeObject, Gfx, KernelInfo};
+use amdgpu_emulator::{CodeObject, Gfx, KernelInfo, ObjectError};
 use std::collections::HashMap;
 use std::ffi::CString;
 use std::fmt;
@@ -31,7 +31,10 @@ impl Modules {
         if let Some(loaded) = modules.get(&key) {
             return Ok(loaded.clone());
         }
-        let loaded = Arc::new(Loaded::from_bytes(device, module.name(), object.bytes, module.kernels())?);
+        // The build's own code objects need no copy.
+        let code = CodeObject::parse_kept(object.bytes, None);
+        let loaded = Loaded::from_parsed(device, module.name(), object.bytes, code, module.kernels())?;
+        let loaded = Arc::new(loaded);
         modules.insert(key, loaded.clone());
         Ok(loaded)
     }
@@ -69,17 +72,22 @@ unsafe impl Send for Handle {}
 unsafe impl Sync for Handle {}
 
 impl Loaded {
-    pub(crate) fn from_bytes(
-        device: &Device,
-        name: &str,
-        bytes: &[u8],
-        kernels: &'static [Kernel],
-    ) -> Result<Loaded> {
+    pub(crate) fn from_bytes(device: &Device, name: &str, bytes: &[u8]) -> Result<Loaded> {
         // Of a bundle, the code object for this device; one that the emulator does not know has an ELF file only.
         let parsed = match Gfx::from_name(device.arch()) {
             Ok(gfx) => CodeObject::parse_for(bytes, gfx),
             Err(_) => CodeObject::parse(bytes),
         };
+        Loaded::from_parsed(device, name, bytes, parsed, &[])
+    }
+
+    fn from_parsed(
+        device: &Device,
+        name: &str,
+        bytes: &[u8],
+        parsed: std::result::Result<CodeObject, ObjectError>,
+        kernels: &'static [Kernel],
+    ) -> Result<Loaded> {
         let code =
             parsed.map_err(|e| Error::BadCodeObject { module: name.to_owned(), reason: e.to_string() })?;
         let target = code.gfx().name();

@@ -25,7 +25,7 @@ fn allowed_sgpr_spills(kernel: &str, gfx: &str) -> u32 {
         _ if tiled && narrow && gfx == "gfx90a" => 5,
         _ if tiled && gfx == "gfx90a" => 2,
         _ if kernel.starts_with("im2col") && gfx == "gfx90a" => 86,
-        _ if kernel.starts_with("im2col") => 24,
+        _ if kernel.starts_with("im2col") => 8,
         _ if kernel.starts_with("conv") && gfx == "gfx90a" => 112,
         _ if kernel.starts_with("conv") => 64,
         _ if function == "sa" && gfx == "gfx90a" => 27,

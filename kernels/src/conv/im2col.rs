@@ -106,17 +106,6 @@ struct Windows<T> {
     dilation: usize,
 }
 
-/// `$body` for each constant `$i` below 4.
-macro_rules! unroll {
-    ($i:ident => $body:expr) => {
-        unroll!($i => $body; 0 1 2 3)
-    };
-    ($i:ident => $body:expr; $($value:literal)*) => {$({
-        const $i: usize = $value;
-        $body;
-    })*};
-}
-
 /// Quotient and remainder; `b` is not 0.
 #[inline(always)]
 fn short(a: u32, b: u32) -> (u32, u32) {
@@ -396,42 +385,35 @@ impl<T: Scalar> Windows<T> {
             let mut row = (y * stride).wrapping_sub(padding[0]);
             let mut to = first * of_channel + column;
             let mut line = 0;
-            // Two lines at once, of four channels: eight loads are under way.
             while line < tile.lines {
-                let (next, two) = (row.wrapping_add(tile.line_step), line + 1 < tile.lines);
                 let inside = at < width && row < height;
-                let below = at < width && next < height && two;
-                let mut ahead_of = 0;
-                let of_row = |row: u32| from.wrapping_add((row as usize).wrapping_mul(s2));
-                let (of_line, of_next) = (of_row(row), of_row(next));
+                let mut from = from.wrapping_add((row as usize).wrapping_mul(s2));
                 let (mut channel, mut place) = (first, to);
                 // SAFETY: the caller's; the patch has room for the tile
                 unsafe {
-                    while channel < deep {
-                        let mut values = [[T::ZERO; 4]; 2];
-                        let there = [0, 1, 2, 3].map(|i| channel + i * step < deep);
-                        unroll!(I => if there[I] {
-                            if inside {
-                                values[0][I] = of_line.wrapping_add(ahead_of + I * ahead).read();
-                            }
-                            if below {
-                                values[1][I] = of_next.wrapping_add(ahead_of + I * ahead).read();
-                            }
-                        });
-                        unroll!(I => if there[I] {
-                            let place = place + I as u32 * jump;
-                            patch.add(place as usize).write(values[0][I]);
-                            if two {
-                                patch.add((place + pitch) as usize).write(values[1][I]);
-                            }
-                        });
-                        (ahead_of, place) = (ahead_of + 4 * ahead, place + 4 * jump);
+                    // The loads of four channels are under way together.
+                    while channel + 3 * step < deep {
+                        let mut values = [T::ZERO; 4];
+                        if inside {
+                            values = [0, 1, 2, 3].map(|i| from.wrapping_add(i * ahead).read());
+                        }
+                        let [v0, v1, v2, v3] = values;
+                        patch.add(place as usize).write(v0);
+                        patch.add((place + jump) as usize).write(v1);
+                        patch.add((place + 2 * jump) as usize).write(v2);
+                        patch.add((place + 3 * jump) as usize).write(v3);
+                        (from, place) = (from.wrapping_add(4 * ahead), place + 4 * jump);
                         channel += 4 * step;
                     }
+                    while channel < deep {
+                        patch.add(place as usize).write(if inside { from.read() } else { T::ZERO });
+                        (from, place) = (from.wrapping_add(ahead), place + jump);
+                        channel += step;
+                    }
                 }
-                row = next.wrapping_add(tile.line_step);
-                to += 2 * pitch;
-                line += 2;
+                row = row.wrapping_add(tile.line_step);
+                to += pitch;
+                line += 1;
             }
             column += 1 << bits;
         }

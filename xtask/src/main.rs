@@ -64,6 +64,8 @@ enum Task {
     Ptx {
         /// The folder to write to.
         dir: PathBuf,
+        /// The families; all if none is named.
+        families: Vec<String>,
     },
     /// Make a cargo that compiles for AMD GPUs, for programs that call the one in PATH (`rocm_kernel_macros`).
     DeviceCargo {
@@ -113,7 +115,7 @@ fn main() -> ExitCode {
         Task::Setup => setup::run(setup::For::Build),
         Task::Demo { model, gfx, sentences } => demo::run(model, &gfx, &sentences),
         Task::New { name, path } => new::run(&name, path),
-        Task::Ptx { dir } => ptx::run(&dir),
+        Task::Ptx { dir, families } => ptx::run(&dir, &families),
         Task::DeviceCargo { dir } => device_cargo::run(&dir),
         Task::Libamdhip64 { dir } => library::run(&dir),
         Task::Package { dir, gfx } => package::run(&dir, &gfx),

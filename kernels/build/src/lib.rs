@@ -250,13 +250,20 @@ impl Cores {
 
 /// Compiles the crate in a folder to PTX for NVIDIA GPUs (compute capability 8.0 and later).
 ///
-/// Returns each module's name and object. `cache` and `warn` are those of [`compile`].
+/// Returns each module's name and object: of those that `only` names, or of all if it names none. `cache` and `warn` are
+/// those of [`compile`].
 ///
 /// # Errors
 /// As for [`compile`].
-pub fn ptx(kernels: &Path, cache: &Path, warn: &(dyn Fn(&str) + Sync)) -> Result<Vec<(String, Object)>> {
+pub fn ptx(
+    kernels: &Path,
+    cache: &Path,
+    only: &[String],
+    warn: &(dyn Fn(&str) + Sync),
+) -> Result<Vec<(String, Object)>> {
     let toolchain = toolchain::find()?;
-    let source = Source::read(kernels, &toolchain)?;
+    let mut source = Source::read(kernels, &toolchain)?;
+    source.families.retain(|(name, _)| only.is_empty() || only.contains(name));
     let _lock = cache::lock(cache)?;
     let compiler =
         Compiler { toolchain: &toolchain, source: &source, cache, warn, made: AtomicUsize::new(0) };
@@ -264,20 +271,24 @@ pub fn ptx(kernels: &Path, cache: &Path, warn: &(dyn Fn(&str) + Sync)) -> Result
     Ok(source.families.iter().map(|(name, _)| name.clone()).zip(objects.into_iter().flatten()).collect())
 }
 
-/// The launch geometry of kernels whose grid follows from a number of items, as JSON for programs that launch PTX:
-/// `{"affine_f32": {"block": [256, 1, 1], "per_group": 1024, "shared": 0}}`, where `per_group` items are one
-/// workgroup's. For a kernel whose launch alone says how much there is to do, `per_group` is how many lanes in x of
-/// Candle's launch a workgroup stands for; where each workgroup is a row there is none, and the grid is the caller's.
-pub fn geometry<'a>(kernels: impl IntoIterator<Item = &'a Signature>) -> serde_json::Value {
-    let stated = |kernel: &&Signature| kernel.launch.items.is_some() || kernel.launch.grid.is_none();
-    let entries = kernels.into_iter().filter(stated).map(|kernel| {
+/// The launch geometry of kernels for programs that launch PTX where they would launch Candle's, as JSON:
+/// `{"affine_f32": {"block": [256, 1, 1], "per_group": 1024, "shared": 0}}`, where a workgroup stands for `per_group`
+/// lanes in x of Candle's launch. A kernel that is not told how much there is to do (`dequantize_block_q4_K_f32`,
+/// `get_rows_q4_0`) needs a launch that this divides. Where each workgroup is a row there is no `per_group`, and the
+/// grid is the caller's; kernels with a formula for their grid are left out.
+pub fn geometry<'a>(
+    kernels: impl IntoIterator<Item = &'a Signature>,
+) -> serde_json::Map<String, serde_json::Value> {
+    let entry = |kernel: &Signature| {
         let launch = &kernel.launch;
-        let shared = launch.most_lds_bytes();
-        let mut geometry = serde_json::json!({ "block": launch.workgroup, "shared": shared });
-        if launch.rows.is_none() {
-            geometry["per_group"] = launch.items_per_workgroup().into();
+        let mut geometry =
+            serde_json::json!({ "block": launch.workgroup, "shared": launch.most_lds_bytes() });
+        match launch.items_per_workgroup() {
+            Some(items) => geometry["per_group"] = items.into(),
+            None if launch.rows.is_none() => return None,
+            None => {}
         }
-        (kernel.name.clone(), geometry)
-    });
-    entries.collect::<serde_json::Map<_, _>>().into()
+        Some((kernel.name.clone(), geometry))
+    };
+    kernels.into_iter().filter_map(entry).collect()
 }

@@ -129,9 +129,18 @@ impl LaunchHints {
         self.workgroup.iter().product()
     }
 
-    /// Items that one workgroup handles: lanes that differ in y and z alone share theirs.
-    pub fn items_per_workgroup(&self) -> u32 {
-        self.workgroup[0] * self.items_per_lane
+    /// How many items one workgroup handles. Where the kernel states no number of them, its launch alone says how much
+    /// there is to do, and items are the lanes of Candle's launch in x. `None` where the workgroups are counted
+    /// otherwise: each is a row, or formulas say how many there are.
+    ///
+    /// Lanes that differ in y and z alone share their items, but in a kernel without a number of items each of them has
+    /// a row or block of its own: its workgroup stands for so many of Candle's.
+    pub fn items_per_workgroup(&self) -> Option<u32> {
+        match self {
+            LaunchHints { items: Some(_), .. } => Some(self.workgroup[0] * self.items_per_lane),
+            LaunchHints { rows: None, grid: None, .. } => Some(self.workgroup_size() * self.items_per_lane),
+            _ => None,
+        }
     }
 
     /// Bytes of workgroup memory; where they depend on arguments, the most that the expression allows, if it ends
@@ -354,11 +363,26 @@ mod tests {
         let s = &signatures[0];
         assert_eq!((s.file.as_str(), s.line), ("src/a.rs", 7));
         assert_eq!(s.launch.workgroup, [256, 1, 1]);
-        assert_eq!(s.launch.items_per_workgroup(), 1024);
+        assert_eq!(s.launch.items_per_workgroup(), Some(1024));
         assert_eq!(s.args[0].ty.to_string(), "usize");
         assert_eq!(s.args[1].ty.to_string(), "*mut f32");
         assert_eq!(s.args[1].len.as_deref(), Some("n"));
         assert_eq!(s.args.iter().map(|a| a.size).collect::<Vec<_>>(), [8, 8]);
+    }
+
+    #[test]
+    fn lanes_in_y_have_items_of_their_own_where_no_number_of_items_is_stated() {
+        let mut launch = parse_section(&record("a")).unwrap().remove(0).launch;
+        launch.workgroup = [32, 8, 1];
+        launch.items_per_lane = 2;
+        assert_eq!(launch.items_per_workgroup(), Some(64), "they share those that `items` counts");
+        launch.items = None;
+        assert_eq!(launch.items_per_workgroup(), Some(512), "eight blocks, each of 64 of Candle's lanes");
+        launch.rows = Some("n".to_owned());
+        assert_eq!(launch.items_per_workgroup(), None);
+        launch.rows = None;
+        launch.grid = Some(["n", "1", "1"].map(str::to_owned));
+        assert_eq!(launch.items_per_workgroup(), None);
     }
 
     #[test]

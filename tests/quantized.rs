@@ -90,6 +90,27 @@ fn rows_that_fill_no_workgroup_are_right_and_nothing_is_written_beyond_them() {
     }
 }
 
+#[test]
+fn rows_beyond_two_to_the_31_bytes_are_reached() {
+    let _alone = alone();
+    // The second row begins 2^31 + 2^20 bytes on, rounded up to a block; the memory between is not used.
+    const FAR: usize = ((1_usize << 31) + (1 << 20)).next_multiple_of(144 * 2);
+    let rows = [blocks(Format::Q4K, 1, 1), blocks(Format::Q4K, 1, 2)];
+    for arch in common::ARCHS {
+        let stream = common::stream(arch);
+        let Ok(mut x) = DeviceBuffer::<u8>::alloc(&stream, FAR + 144) else { return };
+        x.slice_mut(..144).unwrap().copy_from_slice(&rows[0]).unwrap();
+        x.slice_mut(FAR..).unwrap().copy_from_slice(&rows[1]).unwrap();
+        let indices = DeviceBuffer::from_slice(&stream, &[1_u32, 0]).unwrap();
+        let mut out = DeviceBuffer::<f32>::zeros(&stream, 512).unwrap();
+        let config = LaunchConfig::explicit([2, 1, 1], [32, 1, 1], 0);
+        kernels::get_rows_q4_K(&stream, config, &x, &indices, &mut out, 256, FAR).unwrap();
+        let expected = [&rows[1], &rows[0]].map(|row| Format::Q4K.dequantize(row)).concat();
+        let expected: Vec<f32> = expected.iter().map(|element| element.to_f32()).collect();
+        assert_eq!(out.to_vec().unwrap(), expected, "{arch}");
+    }
+}
+
 /// Those that hand values to each other in all ways that there are: by workgroup memory, within a wave, both.
 const COOPERATING: [&str; 8] = [
     "quantize_q8_1",

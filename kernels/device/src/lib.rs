@@ -30,6 +30,8 @@ pub mod memory;
 pub mod record;
 mod scalar;
 mod shim;
+#[cfg(target_arch = "nvptx64")]
+pub mod stream;
 pub mod team;
 pub mod wave;
 pub mod workgroup;

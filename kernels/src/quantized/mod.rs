@@ -21,6 +21,10 @@ pub mod mul_mat;
 pub mod mul_vec;
 mod nibbles;
 pub mod quantize;
+#[cfg(target_arch = "nvptx64")]
+mod stream;
+#[cfg(target_arch = "nvptx64")]
+mod tiles;
 
 mod q2_k;
 mod q3_k;

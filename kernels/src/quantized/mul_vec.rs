@@ -3,6 +3,9 @@
 //! A team of 32 lanes has `ROWS` rows of the matrix and all vectors: each lane loads every 32nd chunk of its rows
 //! and multiplies it with that part of each vector, so that the matrix is read once. The vectors are put into workgroup
 //! memory first, where all teams use them.
+//!
+//! On NVIDIA GPUs the matrix comes through workgroup memory too (`stream`) for one vector, and for three or more the
+//! products are those of tensor cores (`tiles`).
 
 use super::format::{Format, Q8_1_BYTES, SEGMENT};
 use super::lanes::{Team, local_id, workgroup_size};
@@ -271,6 +274,11 @@ pub(super) unsafe fn mul_vec<F: Format, const VECTORS: usize>(
     out: *mut f32,
     stride: usize,
 ) {
+    #[cfg(target_arch = "nvptx64")]
+    if const { VECTORS > 2 } && workgroup_size().is_multiple_of(32) {
+        // SAFETY: the caller's
+        return unsafe { super::tiles::mul_vec::<F, VECTORS>(matrix, vectors, out, stride) };
+    }
     let team = Team::mine();
     let at_once = team.count * ROWS as u32;
     let groups = matrix.columns / GROUP;
@@ -284,16 +292,9 @@ pub(super) unsafe fn mul_vec<F: Format, const VECTORS: usize>(
         let mut group = 0;
         while group < groups {
             let count = if groups - group < part { groups - group } else { part };
-            let staged = Staged::<F, VECTORS> { format: core::marker::PhantomData };
+            let now = Part { group, count, team };
             // SAFETY: the caller's
-            unsafe {
-                let mut walk = Walk::<F>::new(matrix, row, group, count, team);
-                // On their way while the vectors are copied.
-                let first = [walk.load(), walk.load()];
-                staged.fill(vectors, group, count);
-                barrier_local();
-                multiply(&mut walk, first, staged, &mut sums);
-            }
+            unsafe { multiply_part::<F, VECTORS>(matrix, row, vectors, now, &mut sums) };
             // The next part goes to the same place.
             barrier_local();
             group += part;
@@ -327,6 +328,124 @@ pub(super) unsafe fn mul_vec<F: Format, const VECTORS: usize>(
     }
 }
 
+/// A part of the columns, and who multiplies it.
+#[derive(Clone, Copy)]
+struct Part {
+    /// The first group of 32 columns.
+    group: u32,
+    /// Groups.
+    count: u32,
+    team: Team,
+}
+
+/// Adds the products of a part of a team's rows, which begin with `row`. All lanes of the workgroup come here.
+#[inline(always)]
+unsafe fn multiply_part<F: Format, const VECTORS: usize>(
+    matrix: Matrix,
+    row: u32,
+    vectors: Vectors,
+    part: Part,
+    sums: &mut [[f32; VECTORS]; ROWS],
+) {
+    let staged = Staged::<F, VECTORS> { format: core::marker::PhantomData };
+    let mut rows = [matrix.from; ROWS];
+    let mut r = 0;
+    while r < ROWS {
+        rows[r] = row_of::<F>(matrix, row + r as u32, part.group);
+        r += 1;
+    }
+    let blocks = part.count * GROUP / F::ELEMENTS;
+    // SAFETY: the caller's. The matrix is on its way while the vectors are copied.
+    unsafe {
+        #[cfg(target_arch = "nvptx64")]
+        if const { VECTORS == 1 } {
+            let stream = stream::Stream::<F>::new(rows, blocks, part.team);
+            staged.fill(vectors, part.group, part.count);
+            barrier_local();
+            return stream.run(&mut Products { team: part.team, staged, sums });
+        }
+        let mut walk = Walk::<F>::new(rows, blocks, part.team);
+        let first = [walk.load(), walk.load()];
+        staged.fill(vectors, part.group, part.count);
+        barrier_local();
+        multiply(&mut walk, first, staged, sums);
+    }
+}
+
+/// The address of a row, from a group of columns on. A team that reaches over the end repeats the last row.
+#[inline(always)]
+fn row_of<F: Format>(matrix: Matrix, row: u32, group: u32) -> *const u8 {
+    let row = if row < matrix.rows { row } else { matrix.rows - 1 };
+    let per_row = (matrix.columns / F::ELEMENTS) as usize;
+    let first_block = (group * GROUP / F::ELEMENTS) as usize;
+    matrix.from.wrapping_add((row as usize * per_row + first_block) * F::BYTES)
+}
+
+/// Products of rows that come through workgroup memory.
+#[cfg(target_arch = "nvptx64")]
+struct Products<'a, F, const VECTORS: usize> {
+    team: Team,
+    staged: Staged<F, VECTORS>,
+    sums: &'a mut [[f32; VECTORS]; ROWS],
+}
+
+#[cfg(target_arch = "nvptx64")]
+impl<F: Format, const VECTORS: usize> stream::Work for Products<'_, F, VECTORS> {
+    #[inline(always)]
+    unsafe fn step<const R: usize>(&mut self, rows: [*const u8; R], row: usize, first: u32, chunks: u32) {
+        let mut sums = [[0.0; VECTORS]; R];
+        sums.copy_from_slice(&self.sums[row..row + R]);
+        let mut mine = self.team.lane;
+        while mine < super::lanes::TEAM {
+            if first + mine < chunks {
+                let (block, chunk) = split::<F>(mine);
+                // SAFETY: the caller's
+                unsafe {
+                    let blocks = rows.map(|row| row.wrapping_add(block as usize * F::BYTES));
+                    let bits = blocks.map(|block| F::bits::<4>(block, chunk, 0));
+                    let headers = blocks.map(|block| F::header(block, chunk));
+                    add_chunk::<F, VECTORS, R>(first + mine, bits, headers, self.staged, &mut sums);
+                }
+            }
+            mine += self.team.size;
+        }
+        self.sums[row..row + R].copy_from_slice(&sums);
+    }
+}
+
+/// Adds the products of a chunk of some rows, which is number `at` of the part's.
+#[inline(always)]
+unsafe fn add_chunk<F: Format, const VECTORS: usize, const R: usize>(
+    at: u32,
+    bits: [F::Bits<4>; R],
+    headers: [F::Header; R],
+    staged: Staged<F, VECTORS>,
+    sums: &mut [[f32; VECTORS]; R],
+) {
+    let (block, chunk) = split::<F>(at);
+    let mut s = 0;
+    while s < F::SEGMENTS {
+        let place = block * (F::ELEMENTS / SEGMENT) + F::place(chunk, s);
+        let quants = bits.each_ref().map(|bits| [0, 1, 2, 3].map(|i| F::quants::<4>(bits, i, chunk, s)));
+        let scales = headers.map(|header| F::scale(header, chunk, s));
+        let mut v = 0;
+        while v < VECTORS {
+            // SAFETY: the caller's
+            let (bytes, factors) = unsafe {
+                let bytes = staged.segment(v as u32, place);
+                (bytes, staged.scale_and_sum(v as u32, place, bytes))
+            };
+            let mut r = 0;
+            while r < R {
+                sums[r][v] = add_dot::<F>(quants[r], scales[r], bytes, factors, sums[r][v]);
+                r += 1;
+            }
+            v += 1;
+        }
+        s += 1;
+    }
+}
+
 /// Block and chunk in it of a row's chunk.
 #[inline(always)]
 fn split<F: Format>(chunk: u32) -> (u32, u32) {
@@ -353,19 +472,8 @@ struct Chunk<F: Format> {
 
 impl<F: Format> Walk<F> {
     #[inline(always)]
-    fn new(matrix: Matrix, row: u32, group: u32, groups: u32, team: Team) -> Self {
-        let per_row = (matrix.columns / F::ELEMENTS) as usize;
-        let first_block = (group * GROUP / F::ELEMENTS) as usize;
-        let mut rows = [matrix.from; ROWS];
-        let mut r = 0;
-        while r < ROWS {
-            // A team that reaches over the end repeats the last row.
-            let row = row + r as u32;
-            let row = if row < matrix.rows { row } else { matrix.rows - 1 };
-            rows[r] = matrix.from.wrapping_add((row as usize * per_row + first_block) * F::BYTES);
-            r += 1;
-        }
-        let chunks = groups * GROUP / F::ELEMENTS * F::CHUNKS;
+    fn new(rows: [*const u8; ROWS], blocks: u32, team: Team) -> Self {
+        let chunks = blocks * F::CHUNKS;
         Walk { rows, at: team.lane, chunks, step: team.size, format: core::marker::PhantomData }
     }
 
@@ -401,26 +509,7 @@ unsafe fn multiply<F: Format, const VECTORS: usize>(
         // SAFETY: the caller's
         unsafe {
             (now, next) = (next, walk.load());
-            let (block, chunk) = split::<F>(at);
-            let mut s = 0;
-            while s < F::SEGMENTS {
-                let place = block * (F::ELEMENTS / SEGMENT) + F::place(chunk, s);
-                let quants =
-                    bits.each_ref().map(|bits| [0, 1, 2, 3].map(|i| F::quants::<4>(bits, i, chunk, s)));
-                let scales = headers.map(|header| F::scale(header, chunk, s));
-                let mut v = 0;
-                while v < VECTORS {
-                    let bytes = staged.segment(v as u32, place);
-                    let factors = staged.scale_and_sum(v as u32, place, bytes);
-                    let mut r = 0;
-                    while r < ROWS {
-                        sums[r][v] = add_dot::<F>(quants[r], scales[r], bytes, factors, sums[r][v]);
-                        r += 1;
-                    }
-                    v += 1;
-                }
-                s += 1;
-            }
+            add_chunk::<F, VECTORS, ROWS>(at, bits, headers, staged, sums);
         }
     }
 }

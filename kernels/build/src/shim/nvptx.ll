@@ -48,6 +48,33 @@ define linkonce_odr hidden i32 @amdgpu_device_dot4(i32 %a, i32 %b, i32 %c) alway
   ret i32 %sum
 }
 
+define linkonce_odr hidden void @amdgpu_device_stream_copy(ptr %to, ptr %from, i32 %bytes) alwaysinline nounwind {
+  %shared = addrspacecast ptr %to to ptr addrspace(3)
+  %global = addrspacecast ptr %from to ptr addrspace(1)
+  call void @llvm.nvvm.cp.async.cg.shared.global.16.s(ptr addrspace(3) %shared, ptr addrspace(1) %global, i32 %bytes)
+  ret void
+}
+
+define linkonce_odr hidden void @amdgpu_device_stream_end_group() alwaysinline nounwind {
+  call void @llvm.nvvm.cp.async.commit.group()
+  ret void
+}
+
+define linkonce_odr hidden void @amdgpu_device_stream_wait_1() alwaysinline nounwind {
+  call void @llvm.nvvm.cp.async.wait.group(i32 1)
+  ret void
+}
+
+define linkonce_odr hidden void @amdgpu_device_stream_wait_2() alwaysinline nounwind {
+  call void @llvm.nvvm.cp.async.wait.group(i32 2)
+  ret void
+}
+
+define linkonce_odr hidden void @amdgpu_device_stream_meet() alwaysinline convergent nounwind {
+  call void @llvm.nvvm.bar.warp.sync(i32 -1)
+  ret void
+}
+
 define linkonce_odr hidden void @amdgpu_device_barrier() alwaysinline convergent nounwind {
   call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)
   ret void
@@ -171,6 +198,10 @@ define linkonce_odr hidden void @amdgpu_device_tile_s8_32(ptr %sums, ptr %a, ptr
 
 declare { i32, i32, i32, i32 } @llvm.nvvm.mma.m16n8k16.row.col.s8(i32, i32, i32, i32, i32, i32, i32) nounwind memory(none)
 declare { i32, i32, i32, i32 } @llvm.nvvm.mma.m16n8k32.row.col.s8(i32, i32, i32, i32, i32, i32, i32, i32, i32, i32) nounwind memory(none)
+declare void @llvm.nvvm.cp.async.cg.shared.global.16.s(ptr addrspace(3), ptr addrspace(1), i32)
+declare void @llvm.nvvm.cp.async.commit.group()
+declare void @llvm.nvvm.cp.async.wait.group(i32 immarg)
+declare void @llvm.nvvm.bar.warp.sync(i32) convergent
 declare i32 @llvm.nvvm.idp4a.s.s(i32, i32, i32) nounwind memory(none)
 declare void @llvm.nvvm.barrier.cta.sync.aligned.all(i32) convergent nounwind
 

@@ -1,0 +1,182 @@
+//! Rows of a matrix on their way through workgroup memory, for NVIDIA GPUs: they load 16 bytes of each lane that lie side
+//! by side at full speed, but not the words of blocks whose size is no multiple of 16. And more bytes are on their way
+//! than registers have room for.
+//!
+//! Each team has a ring of its own. A step is as many blocks of a row as have a chunk for each lane.
+
+use super::format::Format;
+use super::lanes::{TEAM, Team};
+use amdgpu_device::stream::{copy, end_group, meet, wait};
+use amdgpu_device::workgroup::fixed_memory;
+
+/// Rows of a team.
+pub(super) const ROWS: usize = 2;
+/// Most teams of a workgroup that have a ring.
+pub(super) const TEAMS: u32 = 8;
+/// Bytes of a team's ring.
+const RING: usize = 32 * 1024 / TEAMS as usize;
+/// Bytes of one copy.
+const PIECE: usize = 16;
+
+/// What is done with a step of a matrix.
+pub(super) trait Work {
+    /// Works on blocks of the team's rows from number `row` on. In each, 32 chunks lie at the address given, or what is left
+    /// of the `chunks` of a row from number `first` on.
+    ///
+    /// # Safety
+    /// There is so much.
+    unsafe fn step<const R: usize>(&mut self, rows: [*const u8; R], row: usize, first: u32, chunks: u32);
+}
+
+/// A team's rows on their way.
+pub(super) struct Stream<F> {
+    /// Where the next step of each row begins, rounded down to a piece, of which this lane has one in so many.
+    next: [*const u8; ROWS],
+    /// What was rounded off. It stays the same, since steps are whole pieces.
+    skip: [u32; ROWS],
+    /// Blocks from there on.
+    left: u32,
+    /// Blocks in all.
+    blocks: u32,
+    team: Team,
+    format: core::marker::PhantomData<F>,
+}
+
+impl<F: Format> Stream<F> {
+    /// Blocks of a step.
+    const BLOCKS: u32 = TEAM / F::CHUNKS;
+    /// Bytes of a step.
+    const STEP: usize = Self::BLOCKS as usize * F::BYTES;
+    /// Pieces in which a step lies.
+    const PIECES: u32 = (Self::STEP / PIECE) as u32 + 1;
+    /// Bytes for a step of one row.
+    const SLOT: usize = Self::STEP + PIECE;
+    /// Rows that are multiplied at once, if the ring has room for as many on their way.
+    const AT_ONCE: usize = if 2 * ROWS * Self::SLOT <= RING { ROWS } else { 1 };
+    /// How often so many rows are a step of all rows.
+    const TURNS: usize = ROWS / Self::AT_ONCE;
+    /// Steps of so many rows that the ring has room for.
+    const AHEAD: u32 = if 3 * Self::AT_ONCE * Self::SLOT <= RING { 3 } else { 2 };
+
+    /// Begins to copy `blocks` blocks of each row.
+    ///
+    /// # Safety
+    /// There are as many, in a matrix that begins at a multiple of 16 bytes; there are [`TEAMS`] teams at most, and the team
+    /// does not use its ring any more.
+    #[inline(always)]
+    pub unsafe fn new(rows: [*const u8; ROWS], blocks: u32, team: Team) -> Self {
+        const { assert!(Self::STEP.is_multiple_of(PIECE)) };
+        const { assert!(2 * Self::AT_ONCE * Self::SLOT <= RING && Self::AHEAD as usize >= Self::TURNS) };
+        let skip = rows.map(|row| row as usize as u32 % PIECE as u32);
+        let mut next = rows;
+        let mut r = 0;
+        while r < ROWS {
+            next[r] = rows[r].wrapping_sub(skip[r] as usize).wrapping_add(team.lane as usize * PIECE);
+            r += 1;
+        }
+        let mut stream = Stream { next, skip, left: blocks, blocks, team, format: core::marker::PhantomData };
+        let mut number = 0;
+        while number < Self::AHEAD {
+            // SAFETY: the caller's
+            unsafe { stream.fetch(number as usize % Self::TURNS, number) };
+            number += 1;
+        }
+        stream
+    }
+
+    /// Where place number `place` of the ring has its row `r`.
+    #[inline(always)]
+    fn slot(&self, place: u32, r: usize) -> *mut u8 {
+        let team = self.team.number as usize * RING;
+        fixed_memory::<32, u8>()
+            .wrapping_add(team + place as usize * (Self::AT_ONCE * Self::SLOT) + r * Self::SLOT)
+    }
+
+    /// Begins to copy the next step of a turn's rows, which is a group of copies even if there is nothing left.
+    #[inline(always)]
+    unsafe fn fetch(&mut self, turn: usize, place: u32) {
+        let whole = self.left > Self::BLOCKS && self.team.size == TEAM;
+        let mut i = 0;
+        while i < Self::AT_ONCE {
+            let r = turn * Self::AT_ONCE + i;
+            let to = self.slot(place, i).wrapping_add(self.team.lane as usize * PIECE);
+            let from = self.next[r];
+            // SAFETY: the caller's. What stands before a step and behind it in its pieces belongs to the matrix too, but
+            // there is nothing behind the last one.
+            unsafe {
+                if whole {
+                    let mut k = 0;
+                    while k < Self::PIECES.div_ceil(TEAM) {
+                        if self.team.lane + k * TEAM < Self::PIECES {
+                            let at = (k * TEAM) as usize * PIECE;
+                            copy(to.wrapping_add(at), from.wrapping_add(at), PIECE as u32);
+                        }
+                        k += 1;
+                    }
+                } else {
+                    let blocks = if self.left < Self::BLOCKS { self.left } else { Self::BLOCKS };
+                    let end =
+                        if blocks == 0 { 0 } else { self.skip[r] as usize + blocks as usize * F::BYTES };
+                    let first = self.team.lane as usize * PIECE;
+                    let mut at = first;
+                    while at < end {
+                        let bytes = if end - at < PIECE { end - at } else { PIECE };
+                        copy(to.wrapping_add(at - first), from.wrapping_add(at - first), bytes as u32);
+                        at += self.team.size as usize * PIECE;
+                    }
+                }
+            }
+            self.next[r] = from.wrapping_add(Self::STEP);
+            i += 1;
+        }
+        if turn == Self::TURNS - 1 {
+            self.left = self.left.saturating_sub(Self::BLOCKS);
+        }
+        end_group();
+    }
+
+    /// Does the work.
+    ///
+    /// # Safety
+    /// What it needs. All lanes of the wave come here.
+    #[inline(always)]
+    pub unsafe fn run(mut self, work: &mut impl Work) {
+        let chunks = self.blocks * F::CHUNKS;
+        let (mut first, mut place) = (0, 0);
+        while first < chunks {
+            let mut turn = 0;
+            while turn < Self::TURNS {
+                if const { Self::AHEAD == 2 } {
+                    wait::<1>();
+                } else {
+                    wait::<2>();
+                }
+                // SAFETY: the copies are done; the caller's
+                unsafe {
+                    if const { Self::AT_ONCE == ROWS } {
+                        work.step::<ROWS>(self.rows(place, 0), 0, first, chunks);
+                    } else {
+                        work.step::<1>(self.rows(place, turn), turn, first, chunks);
+                    }
+                    meet();
+                    self.fetch(turn, place);
+                }
+                place = if place + 1 < Self::AHEAD { place + 1 } else { 0 };
+                turn += 1;
+            }
+            first += TEAM;
+        }
+    }
+
+    /// Where the ring has the rows from `row` on.
+    #[inline(always)]
+    fn rows<const R: usize>(&self, place: u32, row: usize) -> [*const u8; R] {
+        let mut rows = [core::ptr::null(); R];
+        let mut r = 0;
+        while r < R {
+            rows[r] = self.slot(place, r).wrapping_add(self.skip[row + r] as usize).cast_const();
+            r += 1;
+        }
+        rows
+    }
+}

@@ -47,6 +47,38 @@ fn scalar_loads_add_register_and_constant_offsets() {
     assert_eq!((out.s(4), out.s(5), out.s(10)), (u32::MAX, 0xfffe, 0x0f0e_0d0c));
 }
 
+/// Both registers of VCC are written, also where a wave has 32 lanes, and what reads the mask sees it.
+#[test]
+fn scalar_loads_reach_vcc() {
+    let (memory, address) = bytes();
+    // asm Gfx1100
+    let wave32 = "
+        s_load_b64 vcc, s[4:5], null ; f4041a82 f8000000
+        v_cndmask_b32_e32 v0, 7, v1, vcc_lo ; 02000287
+        s_mov_b32 s6, vcc_hi ; be86006b
+        s_cbranch_vccnz 1 ; bfa40001
+        s_mov_b32 s7, 1 ; be870081
+    ";
+    // asm Gfx90a
+    let wave64 = "
+        s_load_dwordx2 vcc, s[4:5], 0x0 ; c0061a82 00000000
+        v_cndmask_b32_e32 v0, 7, v1, vcc ; 00000287
+        s_mov_b32 s6, vcc_hi ; be86006b
+    ";
+    for (gfx, program) in [(Gfx1100, wave32), (Gfx90a, wave64)] {
+        let out = run_with(gfx, &memory, program, |wave, _| {
+            set_address(wave, 4, address);
+            set_lanes(wave, 1, |_| 9);
+        });
+        let mask = 0x0706_0504_0302_0100_u64;
+        for lane in 0..out.wave.size() as usize {
+            let expected = if mask >> lane & 1 != 0 { 9 } else { 7 };
+            assert_eq!(out.v(0, lane), expected, "{gfx}, lane {lane}");
+        }
+        assert_eq!((out.s(6), out.s(7)), (0x0706_0504, 0), "{gfx}");
+    }
+}
+
 #[test]
 fn a_scalar_load_past_the_end_is_a_fault() {
     let (memory, address) = bytes();

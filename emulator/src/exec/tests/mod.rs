@@ -1,5 +1,24 @@
 //! Instructions run one by one. Each program is text with its encoding, which the decoder must agree on; what it
 //! must leave behind is written down from the instruction's definition.
+//!
+//! What emulators get wrong most often, and which tests hold it, here and in [`valu`](super::valu)'s tests:
+//!
+//! | what | tests |
+//! |---|---|
+//! | division's scale, fmas and fixup at the ends of the range | `division` |
+//! | MODE: rounding, denormals, DX10_CLAMP, IEEE, by format; its setters | `mode`, `salu::every_way_to_set_mode_…`, `salu::mode_is_read_…`, `salu::scalar_floats_…` |
+//! | float to integer: saturation, NaN | `lanes::conversions` |
+//! | minimum and maximum of NaN and of zeros | `lanes::f32_minimum_and_maximum`, `mode::maximum_of_a_signalling_nan_…` |
+//! | clamp of NaN and −0, integer saturation | `lanes::f32_modifiers`, `lanes::integers`, `mode::clamp_…` |
+//! | DPP: row patterns, bound_ctrl, masks, comparisons | `cross::dpp_…` |
+//! | lane numbers that need masking; no active lane | `cross::lane_numbers_…`, `cross::first_lane_…`, `memory::without_active_lanes_…` |
+//! | VCC_HI in waves of 32; scalar loads into VCC | `masks::comparison_…`, `control::vcc_high_…`, `memory::scalar_loads_reach_vcc` |
+//! | packed f16: inline constants, clamp; mixed precision | `lanes::packed`, `lanes::mixed_precision` |
+//! | register halves, registers above 128 | `cross::high_registers_…`, `lanes::f16_arithmetic` |
+//! | scratch: signed offsets, each wave's base | `memory::scratch_…`, `memory::the_scratch_descriptor_…` |
+//! | SDWA destinations | `lanes::sdwa`, `masks::sdwa_…` |
+//! | LDS bounds, swizzles, permutes out of range | `ds` |
+//! | matrix and dot products; SCC of S_MAX; V_FRACT; VOPD | `matrix`, `lanes::dot_products`, `salu::maximum_…`, `lanes::f32_parts`, `cross::vopd_…` |
 
 mod control;
 mod coverage;

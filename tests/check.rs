@@ -72,7 +72,7 @@ fn check(archs: &[&str], cases: u32, is_meant: impl Fn(&Kernel, usize) -> bool) 
 
 #[test]
 fn kernels_of_every_family_pass_check_mode() {
-    check(&["gfx1100"], 1, |_, position| position % 40 == 0);
+    check(&["gfx1100"], 1, |_, position| position.is_multiple_of(40));
 }
 
 #[test]

@@ -51,7 +51,7 @@ pub enum Extreme {
 }
 
 /// Elements of a part: a workgroup's share of a row that is split.
-const PART: usize = 1 << 14;
+const PART: usize = 1 << 13;
 /// Rows that keep a device busy without being split.
 const ENOUGH_ROWS: usize = 512;
 
@@ -85,6 +85,7 @@ pub fn sum<T: Reducible>(
     launch(
         stream,
         &wide,
+        rows * parts,
         &[],
         &mut [Slot::value(rows * columns), Slot::value(PART), Slot::read(src), Slot::write(&mut partial)],
     )?;
@@ -92,6 +93,7 @@ pub fn sum<T: Reducible>(
     launch(
         stream,
         &narrow,
+        rows,
         &[],
         &mut [Slot::value(rows), Slot::value(parts), Slot::read(&partial), Slot::write(dst)],
     )
@@ -149,7 +151,7 @@ pub fn position<T: Reducible>(
     let sizes = [rows, columns, parts, PART].map(Slot::value);
     let [a, b, c, d] = sizes;
     let join = format!("fast_{name}_join_{}", T::NAME);
-    launch(stream, &join, &[], &mut [a, b, c, d, Slot::read(src), Slot::read(&found), Slot::write(dst)])
+    launch(stream, &join, rows, &[], &mut [a, b, c, d, Slot::read(src), Slot::read(&found), Slot::write(dst)])
 }
 
 /// A reduction whose parts' results are reduced in the same way.
@@ -180,13 +182,26 @@ fn fast<T: Reducible, U: Element>(
     columns: usize,
     dst: &mut impl DeviceWrite<U>,
 ) -> Result<()> {
+    // As many workgroups as the elements ask for; but a row of a part's length has work for one alone.
+    let most = if columns < PART { usize::MAX } else { numel.div_ceil(columns) };
     let layout = Layout::flat(numel);
     let [numel, num_dims, info] = [Slot::FILLED_IN; 3];
     let mut slots = [numel, Slot::value(columns), num_dims, info, Slot::read(src), Slot::write(dst)];
-    launch(stream, &format!("fast_{name}_{dtype}"), &[&[&layout]], &mut slots)
+    launch(stream, &format!("fast_{name}_{dtype}"), most, &[&[&layout]], &mut slots)
 }
 
-fn launch(stream: &Stream, name: &str, layouts: &[&[&Layout]], slots: &mut [Slot<'_>]) -> Result<()> {
+/// Launches a kernel of the family under its own geometry; `most` is how many workgroups have work.
+fn launch(
+    stream: &Stream,
+    name: &str,
+    most: usize,
+    layouts: &[&[&Layout]],
+    slots: &mut [Slot<'_>],
+) -> Result<()> {
     let kernel = REDUCE.known_kernel(name)?;
-    generated::launch(&REDUCE, kernel, stream, LaunchConfig::auto(), layouts, slots)
+    let config = match u32::try_from(most) {
+        Ok(most) => LaunchConfig::explicit([most.max(1), 1, 1], kernel.geometry.workgroup, 0),
+        Err(_) => LaunchConfig::auto(),
+    };
+    generated::launch(&REDUCE, kernel, stream, config, layouts, slots)
 }

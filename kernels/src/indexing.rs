@@ -183,7 +183,7 @@ impl<I: Id, T: Scalar> Selection<I, T> {
     name = "gather_{I}_{T}",
     I in [u8, u32, i64, i16, i32],
     T in [bf16, f16, f32, f64, u8, u32, i16, i32, i64, f8e4m3, f8_e4m3: f8e4m3],
-    launch(workgroup = 256, items_per_lane = gathered::<I, T>(), items = numel),
+    launch(workgroup = 512, items_per_lane = gathered::<I, T>(), items = numel),
 )]
 pub unsafe fn gather<I: Id, T: Scalar>(
     numel: usize,

@@ -124,11 +124,23 @@ native! {
 /// `out` is contiguous, `inp` has the layout; `inp` null stands for `out`, in place.
 #[amdgpu_kernel(
     name = "u{F}_{T}",
-    F in [exp: Exp, log: Log, sin: Sin, cos: Cos, tanh: Tanh, erf: Erf, normcdf: Normcdf, sqrt: Sqrt, recip: Recip,
-        sigmoid: Sigmoid, silu: Silu, gelu: Gelu, gelu_erf: GeluErf, ceil: Ceil, floor: Floor, round: Round,
-        abs: Abs, neg: Neg],
+    F in [exp: Exp, log: Log, sin: Sin, cos: Cos, erf: Erf, normcdf: Normcdf, sqrt: Sqrt, recip: Recip,
+        sigmoid: Sigmoid, silu: Silu, gelu_erf: GeluErf, ceil: Ceil, floor: Floor, round: Round, abs: Abs, neg: Neg],
     T in [bf16, f16, f32, f64, f8e4m3, fp8_e4m3: f8e4m3],
     launch(workgroup = 256, items_per_lane = per_lane::<T, T>(), items = numel),
+)]
+#[amdgpu_kernel(
+    name = "u{F}_{T}",
+    F in [tanh: Tanh, gelu: Gelu],
+    T in [bf16, f16, f64, f8e4m3, fp8_e4m3: f8e4m3],
+    launch(workgroup = 256, items_per_lane = per_lane::<T, T>(), items = numel),
+)]
+#[amdgpu_kernel(
+    name = "u{F}_{T}",
+    F in [tanh: Tanh, gelu: Gelu],
+    T in [f32],
+    // Bound by their instructions: longer loops, of which what is done once is less, in smaller workgroups.
+    launch(workgroup = 128, items_per_lane = 4 * per_lane::<T, T>(), items = numel),
 )]
 pub unsafe fn function<F: Function, T: Compute>(
     numel: usize,
@@ -175,7 +187,8 @@ pub unsafe fn parametric<F: Parametric, T: Compute>(
 #[amdgpu_kernel(
     name = "ucopy_{T}",
     T in [bf16, f16, f32, f64, u8, u32, i16, i32, i64, f8e4m3, f8_e4m3: f8e4m3],
-    launch(workgroup = 256, items_per_lane = per_lane::<T, T>(), items = numel),
+    // Of a transposed tensor a workgroup has two tiles.
+    launch(workgroup = 256, items_per_lane = 2 * per_lane::<T, T>(), items = numel),
 )]
 pub unsafe fn copy<T: Scalar>(
     numel: usize,

@@ -9,10 +9,10 @@ use amdgpu_device::workgroup;
 use super::{Image, divide_short, is_short};
 
 /// Elements that a lane writes of a result that is large: a few tiles, for which the workgroup finds out once how they lie.
-const PER_LANE: usize = 128;
+const PER_LANE: usize = 64;
 
 /// Bytes of workgroup memory for a patch of the source.
-const PATCH_BYTES: usize = 16384;
+const PATCH_BYTES: usize = 8192;
 
 /// `dst[b, y, x, c, ky, kx] = src[b, c, y·stride + ky·dilation − padding, x·stride + kx·dilation − padding]`, 0 outside of
 /// the image.
@@ -22,7 +22,7 @@ const PATCH_BYTES: usize = 16384;
     name = "im2col_{T}",
     T in [bf16, f16, f32, f64, u8, u32, i16, i32, i64, f8e4m3],
     launch(
-        workgroup = 256,
+        workgroup = 128,
         items_per_lane = PER_LANE,
         items = (dst_numel * 4).min(16777216).max(dst_numel),
         lds_bytes = PATCH_BYTES,
@@ -65,7 +65,7 @@ pub unsafe fn im2col<T: Scalar>(
     name = "im2col1d_{T}",
     T in [bf16, f16, f32, f64, u8, u32, i16, i32, i64, f8e4m3],
     launch(
-        workgroup = 256,
+        workgroup = 128,
         items_per_lane = PER_LANE,
         items = (numel * l_k * 4).min(16777216).max(numel * l_k),
         lds_bytes = PATCH_BYTES,

@@ -1,7 +1,8 @@
-//! Reductions and sorts meet few bank conflicts in workgroup memory.
+//! Reductions and sorts meet few bank conflicts in workgroup memory, and what unfolds images no more than is known.
 
 mod common;
 
+use candle_amdgpu::kernels::conv::im2col_f32;
 use candle_amdgpu::kernels::reduce::{
     fast_argmax_f32, fast_sum_f16, fast_sum_f32, layernorm_f32, softmax_f32,
 };
@@ -9,7 +10,15 @@ use candle_amdgpu::kernels::sort::{asort_asc_f32, asort_asc_f64};
 use candle_amdgpu::{DeviceBuffer, LaunchConfig, Layout, Null, Result, f16};
 
 /// Conflicts allowed, in percent of the cycles that workgroup memory is busy.
-const LIMIT: u64 = 5;
+fn limit(kernel: &str) -> u64 {
+    match kernel {
+        // A wave reads the taps of a few neighbouring windows, which lie in as many lines of the patch as a window is high:
+        // an odd pitch of little more than a multiple of the banks lets these lines overlap. The writes to
+        // global memory take longer.
+        "im2col_f32" => 43,
+        _ => 5,
+    }
+}
 
 fn run(arch: &str) -> Result<()> {
     let device = common::device(arch);
@@ -41,10 +50,17 @@ fn run(arch: &str) -> Result<()> {
     let wide: Vec<f64> = numbers.iter().map(|&x| x.into()).collect();
     let wide = DeviceBuffer::from_slice(&stream, &wide)?;
     asort_asc_f64(&stream, own, &wide, &mut at, 1024, 1024)?;
+    // Windows of 3 by 3, of which each element is read from a patch of the image.
+    let (channels, size) = (16, 32);
+    let sizes = [1, channels, size, size, channels * size * size, size * size, size, 1];
+    let info = DeviceBuffer::from_slice(&stream, &sizes)?;
+    let mut unfolded = DeviceBuffer::<f32>::zeros(&stream, size * size * channels * 9)?;
+    let numel = unfolded.len();
+    im2col_f32(&stream, own, numel, size, size, 3, 3, 1, 1, 1, &info, &src, &mut unfolded)?;
     stream.synchronize()?;
 
     let records = amdhip64::take_profile(device.ordinal()).expect("an emulated device");
-    assert_eq!(records.len(), 10);
+    assert_eq!(records.len(), 11);
     for record in records {
         let total = record.report.profile.as_ref().expect("profile mode is on").total();
         println!(
@@ -52,7 +68,7 @@ fn run(arch: &str) -> Result<()> {
             record.kernel, total.bank_conflicts, total.lds_cycles
         );
         assert!(
-            total.bank_conflicts * 100 <= LIMIT * total.lds_cycles,
+            total.bank_conflicts * 100 <= limit(record.kernel.as_ref()) * total.lds_cycles,
             "{} on {arch}: {} bank conflicts in {} cycles",
             record.kernel,
             total.bank_conflicts,

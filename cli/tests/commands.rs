@@ -367,6 +367,14 @@ fn kernels_of_a_code_object_run_by_types_and_positions() {
 }
 
 #[test]
+fn bench_finds_work_for_every_kernel_of_a_family() {
+    let output = run(&["bench", "--family", "reduce", "--gfx", "gfx1100"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let rows = stdout(&output).lines().filter(|line| line.contains("_f32 ")).count();
+    assert!(rows >= 12, "{rows} kernels of f32");
+}
+
+#[test]
 fn bench_counts_on_the_emulator_and_times_where_it_is_asked_to() {
     let args = ["bench", "--kernel", "affine_f16", "--elements", "5000", "--gfx", "gfx1030", "--json"];
     let report = json(&args);

@@ -439,7 +439,8 @@ fn norm_expected(call: &Call, centred: bool) -> (Array, Tolerance) {
 fn rope_sizes(draw: &Draw) -> (usize, usize, usize, usize, bool) {
     let n = draw.layout.numel().min(20_000);
     let half = [1, 2, 4, 8, 3, 16, 64, 5][(n + draw.small[2]) % 8];
-    let tokens = (n / 7 + draw.small[1]) % 9;
+    // A problem that is meant to be large is not empty.
+    let tokens = ((n / 7 + draw.small[1]) % 9).max(usize::from(n > 10_000));
     let heads = 1 + draw.small[0] % 4;
     let batches = (n / (2 * half * heads * tokens.max(1))).clamp(usize::from(n > 0), 12);
     (batches, tokens, heads, half, draw.in_place)

@@ -33,7 +33,7 @@ pub unsafe fn rmsnorm<T: Scalar<Acc: Float + Value + Lane>>(
             let columns = n_cols.max(0) as usize;
             let (src, dst) = here(src, dst, columns);
             by_blocks!(&team, columns, whole(&[src, dst, alpha], columns, N), N, |row, K| {
-                let held = hold::<T, N, K, _>(&row, src, T::ZERO);
+                let held = row.hold::<T, K>(src, T::ZERO);
                 let mut normal = Normal { fill: T::ZERO, mean: T::Acc::ZERO, scale: T::Acc::ONE };
                 let squares = total::<T, N, K, _, true>(&mut team, &row, &held, src, &normal);
                 normal.scale = scale::<T>(squares, columns, eps);
@@ -79,7 +79,7 @@ pub unsafe fn layernorm<T: Scalar<Acc: Float + Value + Lane>>(
             let (src, dst) = here(src, dst, columns);
             let fill = src.read();
             by_blocks!(&team, columns, whole(&[src, dst, alpha, beta], columns, N), N, |row, K| {
-                let held = hold::<T, N, K, _>(&row, src, fill);
+                let held = row.hold::<T, K>(src, fill);
                 let mut normal = Normal { fill, mean: T::Acc::ZERO, scale: T::Acc::ONE };
                 let sum = total::<T, N, K, _, false>(&mut team, &row, &held, src, &normal);
                 normal.mean = sum.div(T::Acc::from_f64(columns as f64));
@@ -98,20 +98,6 @@ const SERIES: usize = 32;
 #[inline(always)]
 fn scale<T: Scalar<Acc: Float + Value>>(sum: T::Acc, columns: usize, eps: f32) -> T::Acc {
     sum.div(T::Acc::from_f64(columns as f64)).add(T::Acc::from_f32(eps)).sqrt().recip()
-}
-
-/// `K` blocks of the row.
-#[inline(always)]
-unsafe fn hold<T: Scalar, const N: usize, const K: usize, const WHOLE: bool>(
-    row: &Row<N, WHOLE>,
-    src: *const T,
-    fill: T,
-) -> [[T; N]; K] {
-    let mut held = [[fill; N]; K];
-    // Not narrowed to the blocks that the row has: a branch before each would keep the loads apart.
-    // SAFETY: the caller's
-    unroll!(K, B => held[B] = unsafe { row.load(src, B, fill) });
-    held
 }
 
 /// What is done to an element: `(x − fill − mean) · scale`.

@@ -68,6 +68,19 @@ impl<const N: usize, const WHOLE: bool> Row<N, WHOLE> {
         block
     }
 
+    /// The first `K` blocks.
+    ///
+    /// # Safety
+    /// As for [`load`](Self::load).
+    #[inline(always)]
+    pub unsafe fn hold<T: Scalar, const K: usize>(&self, from: *const T, fill: T) -> [[T; N]; K] {
+        let mut held = [[fill; N]; K];
+        // Not narrowed to the blocks that the row has: a branch before each would keep the loads apart.
+        // SAFETY: the caller's
+        unroll!(K, B => held[B] = unsafe { self.load(from, B, fill) });
+        held
+    }
+
     /// Writes block `k`, each element rounded.
     ///
     /// # Safety

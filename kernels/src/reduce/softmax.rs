@@ -71,10 +71,8 @@ unsafe fn in_registers<
     dst: *mut T,
 ) {
     let lowest = T::LOWEST.to_acc();
-    let mut read = [[T::LOWEST; N]; K];
-    // Not narrowed to the blocks that the row has: a branch before each would keep the loads apart.
     // SAFETY: the caller's
-    unroll!(K, B => read[B] = unsafe { row.load(src, B, T::LOWEST) });
+    let read = unsafe { row.hold::<T, K>(src, T::LOWEST) };
     let (mut x, mut top) = ([[lowest; N]; K], lowest);
     unroll!(K, B => {
         x[B] = widened(read[B]);

@@ -33,8 +33,21 @@ fn cases() -> Vec<Case> {
     cases
 }
 
+/// How a case is run.
+#[derive(Clone, Copy, Debug)]
+struct How {
+    threads: usize,
+    shuffle: Option<u64>,
+    /// So many times the workgroups that it asks for.
+    times: u32,
+}
+
 /// Runs a case with every check and gives the report, addresses relative to where memory starts.
 fn run(head: &str) -> String {
+    run_as(head, How { threads: 0, shuffle: None, times: 1 })
+}
+
+fn run_as(head: &str, how: How) -> String {
     let (settings, program) = head.split_once("\n\n").expect("an empty line before the program");
     let setting = |name: &str| {
         settings.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ")).map(str::trim)
@@ -69,10 +82,10 @@ fn run(head: &str) -> String {
     kernel.scratch = number("scratch");
     let module = machine.load(&kernel.build()).expect("loads");
     let mut options = LaunchOptions::default();
-    options.check = true;
+    (options.check, options.threads, options.shuffle) = (true, how.threads, how.shuffle);
     options.instruction_budget = u64::from(setting("budget").map_or(1 << 20, |_| number("budget")));
     let launch = Launch {
-        grid: [number("grid"), 1, 1],
+        grid: [number("grid") * how.times, 1, 1],
         block: [number("block"), 1, 1],
         dynamic_lds: 0,
         kernarg: &kernarg,
@@ -81,24 +94,8 @@ fn run(head: &str) -> String {
     let kernel = module.kernel("test").expect("the kernel");
     match machine.launch(&kernel, &launch) {
         Ok(_) => "passes\n".into(),
-        Err(report) => relative(&report.to_string(), start) + "\n",
+        Err(report) => support::relative(&report.to_string(), start) + "\n",
     }
-}
-
-/// The text with every address at or behind `start` as `memory+0x…`.
-fn relative(text: &str, start: u64) -> String {
-    let mut out = String::new();
-    for (n, part) in text.split("0x").enumerate() {
-        let digits = part.len() - part.trim_start_matches(|c: char| c.is_ascii_hexdigit()).len();
-        match u64::from_str_radix(&part[..digits], 16) {
-            _ if n == 0 => out.push_str(part),
-            Ok(address) if (start..start + (1 << 32)).contains(&address) => {
-                out.push_str(&format!("memory+{:#x}{}", address - start, &part[digits..]));
-            }
-            _ => out.push_str(&format!("0x{part}")),
-        }
-    }
-    out
 }
 
 #[test]
@@ -161,8 +158,15 @@ fn each_kind_has_three_broken_kernels_and_one_that_is_right() {
 }
 
 #[test]
-fn reports_do_not_change_from_run_to_run() {
-    for case in cases().iter().filter(|case| case.path.to_string_lossy().contains("race")) {
-        assert_eq!(run(&case.head), run(&case.head));
+fn reports_are_the_same_whatever_the_threads() {
+    for case in cases() {
+        for (shuffle, times) in [(None, 1), (None, 16), (Some(1), 1), (Some(2), 16), (Some(3), 16)] {
+            let how = How { threads: 1, shuffle, times };
+            let expected = run_as(&case.head, how);
+            for threads in [2, 4] {
+                let how = How { threads, ..how };
+                assert_eq!(run_as(&case.head, how), expected, "{}, {how:?}", case.path.display());
+            }
+        }
     }
 }

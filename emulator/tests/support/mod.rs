@@ -10,6 +10,22 @@ pub mod scalar;
 use amdgpu_emulator::{CodeObject, Generation, Gfx, decode};
 use serde_json::{Value, json};
 
+/// The text with every address at or behind `start` as `memory+0x…`.
+pub fn relative(text: &str, start: u64) -> String {
+    let mut out = String::new();
+    for (n, part) in text.split("0x").enumerate() {
+        let digits = part.len() - part.trim_start_matches(|c: char| c.is_ascii_hexdigit()).len();
+        match u64::from_str_radix(&part[..digits], 16) {
+            _ if n == 0 => out.push_str(part),
+            Ok(address) if (start..start + (1 << 32)).contains(&address) => {
+                out.push_str(&format!("memory+{:#x}{}", address - start, &part[digits..]));
+            }
+            _ => out.push_str(&format!("0x{part}")),
+        }
+    }
+    out
+}
+
 /// A kernel to build. Scalar registers on entry: s[0:1] arguments, then the workgroup ids x, y, z from s2 on
 /// (gfx12: in ttmp9 and ttmp7). The work-item id is in v0 (and v1, v2 on gfx10).
 pub struct Kernel<'a> {

@@ -215,13 +215,17 @@ impl Check<'_> {
             }
         } else {
             let trusted = self.allocation(env, start)?;
+            self.global.note_pages((start, end), access != Access::Read);
             if access == Access::Write {
-                if stored {
+                let found = self.note_cells::<IN_LDS>(look, (start, end));
+                if found.is_none() && stored {
                     env.memory.mark_written(start, end - start);
-                } else {
+                } else if found.is_none() {
                     env.memory.mark_unwritten(start, end - start);
                 }
-            } else if !trusted && let Some(first) = env.memory.first_unwritten(start, end - start) {
+                return found;
+            }
+            if !trusted && let Some(first) = env.memory.first_unwritten(start, end - start) {
                 return Some(self.uninitialised::<IN_LDS>(look, first));
             }
         }
@@ -240,8 +244,15 @@ impl Check<'_> {
         let (start, size) = (lanes.addresses[0], u64::from(lanes.size));
         let look = Look { env, wave, actor: self.actor(wave, env.opened), lanes };
         let trusted = self.allocation(env, start)?;
+        self.global.note_pages((start, start + size), into.is_none());
         match into {
-            None => env.memory.mark_written(start, size),
+            None => {
+                let found = self.note_cells::<false>(look, (start, start + size));
+                if found.is_none() {
+                    env.memory.mark_written(start, size);
+                }
+                return found;
+            }
             Some(_) if trusted => {}
             Some(into) => {
                 if let Some(first) = env.memory.first_unwritten(start, size.min(4)) {
@@ -282,7 +293,8 @@ impl Check<'_> {
         let mut found = None;
         let writes = access != Access::Read;
         let whole = start.is_multiple_of(4) && end.is_multiple_of(4);
-        if whole && !self.races.any_may_race::<IN_LDS>(cells, actor, writes) {
+        let loses = !IN_LDS && self.global.is_shared() && (!whole || mark.is_atomic());
+        if whole && !loses && !self.races.any_may_race::<IN_LDS>(cells, actor, writes) {
             cells.iter_mut().for_each(|cell| cell.note_whole(mark, writes));
             if IN_LDS {
                 self.lds = taken;
@@ -304,6 +316,9 @@ impl Check<'_> {
                 if found.is_some() {
                     break;
                 }
+            }
+            if loses {
+                self.global.note_lost(from + n as u64, cell, mark, writes);
             }
             cell.note(mark, writes);
         }

@@ -177,6 +177,11 @@ impl FactTable {
     }
 }
 
+/// Whether an instruction may order a workgroup's accesses behind another one's, atomics with an old value aside.
+pub(super) fn synchronises(gfx: Gfx, inst: &Inst) -> bool {
+    is_coherent(gfx, inst) || invalidates(inst)
+}
+
 fn is_end(inst: &Inst) -> bool {
     inst.name.starts_with("s_endpgm")
 }

@@ -4,8 +4,10 @@
 //! followed until they are waited for; and every LDS and global dword remembers its last write and read. [`race`]
 //! says which accesses are ordered.
 //!
-//! A launch in check mode runs on one thread, one workgroup after the other, so that its report is the same every
-//! time; whether two accesses race does not depend on which one happened to come first.
+//! A report is that of one thread which runs one workgroup after the other. Several threads do the work where no
+//! workgroup can wait for another: they only have to find out whether there is anything to report. Each checks its
+//! workgroups as if they were all; [`Track`] finds races between those of different threads. Without such a race no
+//! workgroup has seen what another thread's did, and so each has done what it does on one thread.
 
 mod access;
 mod facts;
@@ -13,16 +15,17 @@ mod race;
 mod shadow;
 
 use self::facts::FactTable;
-pub(crate) use self::race::Cell;
 use self::race::Races;
+pub(crate) use self::race::{Cell, Mark, Touched};
 pub(crate) use self::shadow::Registers;
 use self::shadow::{Shadow, name_of};
 use super::op::{Op, Unit};
 use super::wave::Wave;
 use super::{Code, Env};
 use crate::fault::Fault;
+use crate::gfx::Gfx;
 use crate::inst::Inst;
-use crate::memory::{CellMap, View};
+use crate::memory::{Track, View};
 
 /// What check mode knows.
 pub(crate) struct Check<'m> {
@@ -31,13 +34,18 @@ pub(crate) struct Check<'m> {
     lds_written: Vec<bool>,
     lds: Vec<Cell>,
     /// Cells of global memory.
-    global: CellMap<'m>,
+    global: Track<'m>,
     /// The allocation that was accessed last: start, end, and whether it counts as written.
     last_allocation: (u64, u64, bool),
     facts: FactTable,
     races: Races,
     /// Lanes of the value under way to memory that hold something, per half.
     stored: [u32; 2],
+}
+
+/// Whether any of a kernel's instructions may order workgroups, atomics that give an old value aside.
+pub(crate) fn may_order_workgroups(gfx: Gfx, insts: &[Option<Inst>]) -> bool {
+    insts.iter().flatten().any(|inst| facts::synchronises(gfx, inst))
 }
 
 /// What surrounds a wave.
@@ -57,22 +65,24 @@ pub(crate) struct Found {
 }
 
 impl<'m> Check<'m> {
-    pub fn new(waves: u32, lds: u32, code: &Code, global: CellMap<'m>) -> Check<'m> {
+    pub fn new(waves: u32, lds: u32, code: &Code, global: Track<'m>) -> Check<'m> {
         Check {
             waves: vec![Shadow::default(); waves as usize],
             lds_written: vec![false; lds as usize],
             lds: vec![Cell::default(); lds as usize / 4 + 1],
-            global,
             last_allocation: (0, 0, false),
             facts: FactTable::new(code),
-            races: Races::new(global.last_actor),
+            races: Races::new(global.first_actor),
             stored: [0; 2],
+            global,
         }
     }
 
-    /// The number of the last actor that is in a cell; see [`race`].
-    pub fn last_actor(&self) -> u32 {
-        self.races.last_actor()
+    /// What was noted on global memory.
+    pub fn into_track(self) -> Track<'m> {
+        let mut track = self.global;
+        track.last_actor = self.races.last_actor();
+        track
     }
 
     /// Forgets what belongs to a workgroup; `registers` says what the dispatcher has set.

@@ -73,9 +73,65 @@ impl Cell {
         *(if writes { &mut self.write } else { &mut self.read }) = mark;
     }
 
+    /// What nothing would tell of any more if `mark` were noted: of the actors behind `first`.
+    #[inline(always)]
+    pub fn lost_to(&self, mark: Mark, writes: bool, first: u32) -> Option<Touched> {
+        let old = if writes { self.write } else { self.read };
+        let stays = old.actor == mark.actor && old.is_atomic() == mark.is_atomic();
+        let covered = old.bytes() & !mark.bytes() == 0 && (old.is_atomic() || !mark.is_atomic());
+        (old.actor > first && !stays && !covered).then(|| Touched::by(old, writes))
+    }
+
     /// A wave's earlier load turns out to be part of an atomic.
     pub fn confirm_read(&mut self) {
         self.read.what |= ATOMIC;
+    }
+}
+
+/// Which bytes of a dword were accessed in which way.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Touched {
+    written: u32,
+    atomically: u32,
+    read: u32,
+}
+
+impl Touched {
+    fn by(mark: Mark, writes: bool) -> Touched {
+        let mut touched = Touched::default();
+        *(match (writes, mark.is_atomic()) {
+            (true, true) => &mut touched.atomically,
+            (true, false) => &mut touched.written,
+            (false, _) => &mut touched.read,
+        }) = mark.bytes();
+        touched
+    }
+
+    /// What a cell tells of the actors behind `first`.
+    pub fn of(cell: &Cell, first: u32) -> Touched {
+        let mut touched = Touched::default();
+        for (mark, writes) in [(cell.write, true), (cell.read, false)] {
+            if mark.actor > first {
+                touched.add(Touched::by(mark, writes));
+            }
+        }
+        touched
+    }
+
+    pub fn add(&mut self, other: Touched) {
+        self.written |= other.written;
+        self.atomically |= other.atomically;
+        self.read |= other.read;
+    }
+
+    /// Whether any of the one's accesses races with any of the other's, if nothing orders them.
+    pub fn races_with(self, other: Touched) -> bool {
+        let all = |touched: Touched| touched.written | touched.atomically | touched.read;
+        self.written & all(other)
+            | all(self) & other.written
+            | self.atomically & other.read
+            | self.read & other.atomically
+            != 0
     }
 }
 

@@ -6,26 +6,23 @@
 //! Every access of a kernel is checked against the allocations before it touches anything; the range itself is
 //! always mapped, so that even a racing `free` cannot make an access crash.
 
+mod cells;
+mod region;
+
 use std::collections::VecDeque;
 use std::fmt;
-use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::exec::check::Cell;
+use self::cells::Maps;
+pub(crate) use self::cells::Track;
+use self::region::{BASE_STRIDE, LARGE_PAGE, Region};
+pub(crate) use self::region::{pointer, prefer_large_pages};
 
 /// Alignment of every allocation, and the least distance between two.
 const GRANULE: u64 = 4096;
-/// The host's large pages. What is this large starts at one and is made of them, which saves hundreds of page faults.
-const LARGE_PAGE: u64 = 1 << 21;
 /// Ranges that a machine asks large pages for: the host's list of mappings is finite, and each may be two more in it.
 const LARGE_RANGES: u32 = 1024;
-/// Where the first machine's memory is reserved, and how far the next one's is from it. The addresses are fixed
-/// so that a report does not change from run to run.
-const FIRST_BASE: u64 = 0x2000_0000_0000;
-const BASE_STRIDE: u64 = 0x0100_0000_0000;
-/// Machines whose addresses are fixed; further ones are put anywhere.
-const FIXED_SLOTS: u64 = 24;
 /// Freed allocations that a use-after-free report still knows.
 const REMEMBERED: usize = 256;
 
@@ -108,10 +105,8 @@ pub(crate) struct Memory {
     written: Region,
     total: u64,
     state: Mutex<State>,
-    /// Check mode's cells, one for each dword of `region`; reserved when it is first asked for.
-    cells: OnceLock<Region>,
-    /// The number of the last actor in `cells`; whoever holds it has them to itself.
-    last_actor: Mutex<u32>,
+    /// Check mode's cells, one for each dword of `region` and thread.
+    cells: Maps,
     /// Allocations with lower numbers count as written: a launch that kept no track of its writes saw them.
     trusted_below: AtomicU64,
     /// Blocks of [`GRANULE`] bytes for launches' arguments, kept from launch to launch.
@@ -151,8 +146,7 @@ impl Memory {
             written,
             total,
             state: Mutex::new(state),
-            cells: OnceLock::new(),
-            last_actor: Mutex::new(0),
+            cells: Maps::default(),
             trusted_below,
             blocks: Mutex::default(),
         })
@@ -187,9 +181,7 @@ impl Memory {
         if alignment == LARGE_PAGE && state.large_ranges < LARGE_RANGES {
             state.large_ranges += 1;
             prefer_large_pages(base, bytes);
-            if let Some(cells) = self.cells.get() {
-                self.prefer_large_pages_for_cells(cells, base, bytes);
-            }
+            self.prefer_large_pages_for_cells(base, bytes);
         }
         Ok(base)
     }
@@ -229,10 +221,7 @@ impl Memory {
         let allocation = Arc::make_mut(&mut state.live).remove(at);
         state.used -= allocation.size;
         self.region.discard(allocation.base, allocation.size);
-        if let Some(cells) = self.cells.get() {
-            let scale = CELL / 4;
-            cells.discard(cells.base + (allocation.base - self.region.base) * scale, allocation.size * scale);
-        }
+        self.discard_cells(allocation.base, allocation.size);
         if state.freed.len() == REMEMBERED {
             state.freed.pop_front();
         }
@@ -372,34 +361,6 @@ impl Memory {
         None
     }
 
-    /// Check mode's cells, for one launch at a time: others wait.
-    pub fn cells(&self) -> Result<Cells<'_>, MemoryError> {
-        let mut last_actor = self.last_actor.lock().unwrap_or_else(PoisonError::into_inner);
-        let cells = match self.cells.get() {
-            Some(cells) => cells,
-            None => {
-                let region = Region::reserve_anywhere(self.region.size * (CELL / 4))?;
-                let cells = self.cells.get_or_init(|| region);
-                let large = |allocation: &&Allocation| allocation.size >= LARGE_PAGE;
-                for allocation in self.view().iter().filter(large).take(LARGE_RANGES as usize) {
-                    self.prefer_large_pages_for_cells(cells, allocation.base, allocation.size);
-                }
-                cells
-            }
-        };
-        // Numbers of actors are not used twice.
-        if *last_actor > u32::MAX / 2 {
-            cells.discard(cells.base, cells.size);
-            *last_actor = 0;
-        }
-        Ok(Cells { memory: self, region: cells, last_actor })
-    }
-
-    fn prefer_large_pages_for_cells(&self, cells: &Region, base: u64, bytes: u64) {
-        let scale = CELL / 4;
-        prefer_large_pages(cells.base + (base - self.region.base) * scale, bytes * scale);
-    }
-
     /// Whether an allocation counts as written as a whole.
     pub fn is_trusted(&self, allocation: &Allocation) -> bool {
         allocation.id < self.trusted_below.load(Ordering::Relaxed)
@@ -410,58 +371,6 @@ impl Memory {
         let next = self.state().next_id;
         self.trusted_below.fetch_max(next, Ordering::Relaxed);
     }
-}
-
-/// Bytes of a cell.
-const CELL: u64 = size_of::<Cell>() as u64;
-
-/// Check mode's cells, held by one launch.
-pub(crate) struct Cells<'m> {
-    memory: &'m Memory,
-    region: &'m Region,
-    last_actor: MutexGuard<'m, u32>,
-}
-
-impl<'m> Cells<'m> {
-    /// Where the cells are, for the launch that holds them.
-    pub fn map(&self) -> CellMap<'m> {
-        let base = (self.memory.region.base, self.region.base);
-        CellMap { base, last_actor: *self.last_actor, cells: PhantomData }
-    }
-
-    /// Tells the next launch which actors' numbers are in cells.
-    pub fn set_last_actor(&mut self, number: u32) {
-        *self.last_actor = (*self.last_actor).max(number);
-    }
-}
-
-/// Where the cells of global memory are.
-#[derive(Clone, Copy)]
-pub(crate) struct CellMap<'m> {
-    /// Where memory starts, and where its cells do.
-    base: (u64, u64),
-    /// The number of the last actor that may be in a cell.
-    pub last_actor: u32,
-    cells: PhantomData<&'m Region>,
-}
-
-impl<'m> CellMap<'m> {
-    /// The cells of `count` dwords from `address` on, a multiple of four.
-    ///
-    /// # Safety
-    /// The dwords lie within memory, the launch holds [`Cells`], and no other reference to these cells exists.
-    #[inline(always)]
-    pub unsafe fn of(&self, address: u64, count: usize) -> &'m mut [Cell] {
-        let at = self.base.1 + (address - self.base.0) * (CELL / 4);
-        // SAFETY: by the caller's promise; the region has a cell for each dword, and all zeros are a cell.
-        unsafe { std::slice::from_raw_parts_mut(pointer(at).cast(), count) }
-    }
-}
-
-/// The pointer for a device address.
-#[inline(always)]
-pub(crate) fn pointer(address: u64) -> *mut u8 {
-    std::ptr::with_exposed_provenance_mut(address as usize)
 }
 
 /// The allocation of `live` that `address` lies in.
@@ -499,103 +408,6 @@ fn gap(live: &[Allocation], start: u64, end: u64, (span, alignment): (u64, u64))
         base = base.checked_next_multiple_of(alignment)?;
     }
     (base.checked_add(span)? <= end).then_some(base)
-}
-
-/// Asks for large pages where a range covers them as a whole.
-pub(crate) fn prefer_large_pages(address: u64, bytes: u64) {
-    #[cfg(target_os = "linux")]
-    {
-        let start = address.next_multiple_of(LARGE_PAGE);
-        let end = (address + bytes) & !(LARGE_PAGE - 1);
-        if start < end {
-            // SAFETY: the range is the caller's own memory, and the advice changes none of it. If the system refuses,
-            // there are small pages.
-            unsafe { libc::madvise(pointer(start).cast(), (end - start) as usize, libc::MADV_HUGEPAGE) };
-        }
-    }
-}
-
-/// A range of host addresses that is reserved, readable and writable; memory is taken when it is touched.
-struct Region {
-    base: u64,
-    size: u64,
-    slot: Option<u64>,
-}
-
-static SLOTS: Mutex<u64> = Mutex::new(0);
-
-fn slots() -> MutexGuard<'static, u64> {
-    SLOTS.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Region {
-    fn reserve_anywhere(size: u64) -> Result<Region, MemoryError> {
-        let cause = |error: std::io::Error| MemoryError::Reserve { bytes: size, cause: error.to_string() };
-        Ok(Region { base: map(0, size).map_err(cause)?, size, slot: None })
-    }
-
-    fn reserve(size: u64) -> Result<Region, MemoryError> {
-        let mut taken = slots();
-        for slot in 0..FIXED_SLOTS {
-            if *taken >> slot & 1 == 0
-                && let Ok(base) = map(FIRST_BASE + slot * BASE_STRIDE, size)
-            {
-                if base == FIRST_BASE + slot * BASE_STRIDE {
-                    *taken |= 1 << slot;
-                    return Ok(Region { base, size, slot: Some(slot) });
-                }
-                // An older kernel took the address for a hint: something else is there.
-                unmap(base, size);
-            }
-        }
-        Region::reserve_anywhere(size)
-    }
-
-    /// Gives the pages of a range back; they read as zero afterwards.
-    fn discard(&self, base: u64, size: u64) {
-        let size = size.next_multiple_of(GRANULE);
-        // SAFETY: the range lies in this region, page-aligned, and belongs to a freed allocation. Should the
-        // system refuse, the old bytes stay, which is harmless.
-        unsafe { libc::madvise(pointer(base).cast(), size as usize, libc::MADV_DONTNEED) };
-    }
-}
-
-impl Drop for Region {
-    fn drop(&mut self) {
-        let mut taken = slots();
-        unmap(self.base, self.size);
-        if let Some(slot) = self.slot {
-            *taken &= !(1 << slot);
-        }
-    }
-}
-
-fn map(address: u64, size: u64) -> std::io::Result<u64> {
-    // Elsewhere than on Linux the address is a hint.
-    #[cfg(target_os = "linux")]
-    let fixed = if address == 0 { 0 } else { libc::MAP_FIXED_NOREPLACE };
-    #[cfg(not(target_os = "linux"))]
-    let fixed = 0;
-    // SAFETY: a new anonymous mapping; MAP_FIXED_NOREPLACE never replaces one that is there.
-    let base = unsafe {
-        libc::mmap(
-            pointer(address).cast(),
-            size as usize,
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | fixed,
-            -1,
-            0,
-        )
-    };
-    if base == libc::MAP_FAILED {
-        return Err(std::io::Error::last_os_error());
-    }
-    Ok(base.expose_provenance() as u64)
-}
-
-fn unmap(base: u64, size: u64) {
-    // SAFETY: the range is a mapping that `map` made and that nothing refers to any more.
-    unsafe { libc::munmap(pointer(base).cast(), size as usize) };
 }
 
 #[cfg(test)]

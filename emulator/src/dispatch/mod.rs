@@ -1,0 +1,360 @@
+//! From a launch to waves: what the command processor and the dispatcher do.
+
+mod order;
+mod threads;
+mod worker;
+
+use crate::code_object::{ArgKind, HiddenArg, KernelDescriptor, KernelInfo};
+use crate::exec::check::Registers;
+use crate::exec::op::Dst;
+use crate::exec::wave::slot;
+use crate::exec::{Code, Wave};
+use crate::fault::{Fault, FaultReport};
+use crate::gfx::{Generation, Gfx};
+use crate::machine::{Kernel, Launch};
+use crate::memory::Memory;
+use crate::profile::{Counts, InstructionProfile, Profile};
+use crate::report::Report;
+
+#[cfg(test)]
+pub(crate) use self::worker::run_wave;
+
+/// Address bits 63:32 of the windows through which FLAT instructions reach LDS and scratch.
+const SHARED_APERTURE: u32 = 0x0001_0000;
+const PRIVATE_APERTURE: u32 = 0x0002_0000;
+/// Bytes behind the arguments: scalar loads may be widened past the last one.
+const KERNARG_PADDING: u64 = 64;
+const PACKET_SIZE: u64 = 64;
+const QUEUE_SIZE: u64 = 256;
+
+/// Everything about a launch that its workgroups share.
+struct Dispatch<'a> {
+    kernel: &'a Kernel,
+    code: &'a Code,
+    info: &'a KernelInfo,
+    gfx: Gfx,
+    launch: &'a Launch<'a>,
+    memory: &'a Memory,
+    work_items: u32,
+    lds: u32,
+    /// Bytes of scratch per lane.
+    scratch: u32,
+    entry: u32,
+    kernarg: u64,
+    packet: u64,
+    queue: u64,
+    /// Dwords of arguments that go to scalar registers.
+    preloaded: Vec<u32>,
+}
+
+/// Runs a launch.
+pub(crate) fn launch(memory: &Memory, kernel: &Kernel, launch: &Launch<'_>) -> Result<Report, FaultReport> {
+    let info = kernel.info();
+    let gfx = kernel.module().object.gfx();
+    let refuse = |fault: Fault| FaultReport::new(fault, &info.name, gfx, None);
+    let (lds, work_items) = check_geometry(info, gfx, launch).map_err(refuse)?;
+
+    let kernarg_bytes = u64::from(info.kernarg_size) + KERNARG_PADDING;
+    let block = kernarg_bytes.next_multiple_of(64);
+    let size = block + PACKET_SIZE + QUEUE_SIZE;
+    let kernarg = memory.take_block(size).map_err(|error| refuse(Fault::Memory(error)))?;
+    let (packet, queue) = (kernarg + block, kernarg + block + PACKET_SIZE);
+    let arguments = arguments(info, launch);
+    let written = memory
+        .fill(kernarg, 0, size)
+        .and_then(|()| memory.write(kernarg, &arguments))
+        .and_then(|()| memory.write(packet, &packet_bytes(info, launch, lds, kernarg)))
+        .and_then(|()| memory.write(queue, &queue_bytes()));
+
+    let descriptor = &info.descriptor;
+    let preloads = preload_count(gfx, descriptor);
+    let preloaded = (0..preloads)
+        .map(|n| {
+            let at = (usize::from(descriptor.preload >> 7) + n) * 4;
+            arguments
+                .get(at..at + 4)
+                .map_or(0, |bytes| u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
+        })
+        .collect();
+    // With preloaded arguments the first 256 bytes load them, for firmware that cannot preload.
+    let entry = descriptor.entry + if preloads != 0 { 256 } else { 0 };
+    let result = written.map_err(|error| refuse(Fault::Memory(error))).and_then(|()| {
+        let code = kernel.code();
+        let entry = code.index_of(entry);
+        let entry = entry.ok_or_else(|| refuse(Fault::IllegalPc { pc: descriptor.entry }))?;
+        let scratch = if info.dynamic_stack { info.scratch_size.max(16 << 10) } else { info.scratch_size };
+        let dispatch = Dispatch {
+            kernel,
+            code: &code,
+            info,
+            gfx,
+            launch,
+            memory,
+            work_items,
+            lds,
+            scratch: scratch.next_multiple_of(16),
+            entry,
+            kernarg,
+            packet,
+            queue,
+            preloaded,
+        };
+        dispatch.run()
+    });
+    memory.give_block_back(kernarg, size);
+    result
+}
+
+/// LDS bytes and work-items of a workgroup.
+fn check_geometry(info: &KernelInfo, gfx: Gfx, launch: &Launch<'_>) -> Result<(u32, u32), Fault> {
+    let Launch { grid, block, dynamic_lds, kernarg, .. } = *launch;
+    let work_items: u64 = block.iter().map(|&n| u64::from(n)).product();
+    if grid.contains(&0)
+        || block.contains(&0)
+        || grid
+            .iter()
+            .zip(&block)
+            .any(|(&grid, &block)| u64::from(grid) * u64::from(block) > u64::from(u32::MAX))
+        || grid.iter().try_fold(1u64, |product, &n| product.checked_mul(u64::from(n))).is_none()
+    {
+        return Err(Fault::Geometry { grid, block });
+    }
+    if block.iter().any(|&n| n > 1024) || work_items > u64::from(info.max_workgroup_size) {
+        return Err(Fault::WorkgroupSize { size: work_items, limit: info.max_workgroup_size });
+    }
+    let lds = u64::from(info.lds_size) + u64::from(dynamic_lds);
+    if lds > u64::from(gfx.lds_limit()) {
+        return Err(Fault::LdsSize { bytes: lds, limit: gfx.lds_limit() });
+    }
+    if kernarg.len() < info.explicit_size() as usize {
+        return Err(Fault::Arguments { given: kernarg.len(), needed: info.explicit_size() });
+    }
+    Ok((lds as u32, work_items as u32))
+}
+
+/// The argument block: explicit arguments as given, hidden ones filled in.
+fn arguments(info: &KernelInfo, launch: &Launch<'_>) -> Vec<u8> {
+    let mut bytes = vec![0; info.kernarg_size as usize];
+    let explicit = (info.explicit_size() as usize).min(launch.kernarg.len()).min(bytes.len());
+    bytes[..explicit].copy_from_slice(&launch.kernarg[..explicit]);
+    for arg in &info.args {
+        let ArgKind::Hidden(hidden) = arg.kind else { continue };
+        let value: u64 = match hidden {
+            HiddenArg::BlockCount(axis) => u64::from(launch.grid[usize::from(axis)]),
+            HiddenArg::GroupSize(axis) => u64::from(launch.block[usize::from(axis)]),
+            HiddenArg::GridDims => 3,
+            HiddenArg::DynamicLdsSize => u64::from(launch.dynamic_lds),
+            HiddenArg::SharedBase => u64::from(SHARED_APERTURE),
+            HiddenArg::PrivateBase => u64::from(PRIVATE_APERTURE),
+            // Every workgroup is full, and there is no host service, heap or queue to call.
+            _ => 0,
+        };
+        let size = (arg.size as usize).min(8);
+        let at = arg.offset as usize;
+        if let Some(cell) = bytes.get_mut(at..at + size) {
+            cell.copy_from_slice(&value.to_le_bytes()[..size]);
+        }
+    }
+    bytes
+}
+
+/// The AQL packet (`hsa_kernel_dispatch_packet_t`).
+fn packet_bytes(
+    info: &KernelInfo,
+    launch: &Launch<'_>,
+    lds: u32,
+    kernarg: u64,
+) -> [u8; PACKET_SIZE as usize] {
+    let mut bytes = [0; PACKET_SIZE as usize];
+    let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
+    // Type 2 is a kernel dispatch.
+    put(0, &2u16.to_le_bytes());
+    put(2, &3u16.to_le_bytes());
+    for axis in 0..3 {
+        put(4 + axis * 2, &(launch.block[axis] as u16).to_le_bytes());
+        put(12 + axis * 4, &launch.grid[axis].wrapping_mul(launch.block[axis]).to_le_bytes());
+    }
+    put(24, &info.scratch_size.to_le_bytes());
+    put(28, &lds.to_le_bytes());
+    put(40, &kernarg.to_le_bytes());
+    bytes
+}
+
+/// The queue (`amd_queue_t`), of which a kernel reads the apertures.
+fn queue_bytes() -> [u8; QUEUE_SIZE as usize] {
+    let mut bytes = [0; QUEUE_SIZE as usize];
+    bytes[0x40..0x44].copy_from_slice(&SHARED_APERTURE.to_le_bytes());
+    bytes[0x44..0x48].copy_from_slice(&PRIVATE_APERTURE.to_le_bytes());
+    bytes
+}
+
+/// Dwords of arguments to preload; only gfx90a and gfx942 can.
+fn preload_count(gfx: Gfx, descriptor: &KernelDescriptor) -> usize {
+    match gfx.generation() {
+        Generation::Cdna => usize::from(descriptor.preload & 0x7f),
+        _ => 0,
+    }
+}
+
+impl Dispatch<'_> {
+    fn profile(&self, counts: &[Counts]) -> Profile {
+        let module = self.kernel.module();
+        let code = self.code;
+        let mut instructions = Vec::new();
+        for (index, counts) in counts.iter().enumerate().filter(|(_, counts)| counts.executed != 0) {
+            let pc = code.address_of(index as u32);
+            let name = code.insts[index].as_ref().map_or("", |inst| inst.name);
+            // A split barrier counts where the wave signals that it has come.
+            let is_barrier = name == "s_barrier" || name.starts_with("s_barrier_signal");
+            let barriers = if is_barrier { counts.executed } else { 0 };
+            instructions.push(InstructionProfile {
+                pc,
+                text: code.text_of(index as u32).unwrap_or_default(),
+                unit: code.ops[index].unit,
+                source: Vec::new(),
+                counts: Counts { barriers, ..*counts },
+            });
+        }
+        let addresses: Vec<u64> = instructions.iter().map(|instruction| instruction.pc).collect();
+        for (instruction, source) in
+            instructions.iter_mut().zip(crate::source::lines_of(&module.object, &addresses))
+        {
+            instruction.source = source;
+        }
+        Profile {
+            kernel: self.info.name.clone(),
+            gfx: self.gfx.name(),
+            waves_per_simd: self.info.waves_per_simd(self.gfx),
+            instructions,
+        }
+    }
+
+    fn wave_size(&self) -> u32 {
+        if self.gfx.generation() == Generation::Cdna || !self.info.descriptor.wave32() { 64 } else { 32 }
+    }
+
+    /// Sets a wave's registers as the dispatcher does.
+    fn start(&self, wave: &mut Wave, index: u32, workgroup: [u32; 3], scratch_base: u64) {
+        let code = self.code;
+        let descriptor = &self.info.descriptor;
+        wave.reset(code.vgprs, code.agprs);
+        wave.pc = self.entry;
+        wave.index = index;
+        wave.scratch_size = self.scratch;
+        wave.scratch_base = scratch_base + u64::from(index * wave.size()) * u64::from(self.scratch);
+        wave.mode = self.mode();
+        let first = index * wave.size();
+        let lanes = (self.work_items - first).min(wave.size());
+        wave.work_items = lanes;
+        let exec = u64::MAX >> (64 - lanes);
+        wave.set_scalar64(Dst::Sgpr(slot::EXEC), exec);
+        for (base, aperture) in [(slot::SHARED_BASE, SHARED_APERTURE), (slot::PRIVATE_BASE, PRIVATE_APERTURE)]
+        {
+            wave.set_scalar64(Dst::Sgpr(base), u64::from(aperture) << 32);
+            wave.set_scalar64(Dst::Sgpr(base + 2), u64::from(aperture) << 32 | 0xffff_ffff);
+        }
+        wave.set_scalar64(Dst::Sgpr(slot::FLAT_SCRATCH_BASE), wave.scratch_base);
+        if self.gfx.generation() == Generation::Cdna {
+            wave.set_scalar64(Dst::Sgpr(slot::FLAT_SCRATCH), wave.scratch_base);
+        }
+        self.set_sgprs(wave, descriptor, workgroup);
+        self.set_work_item_ids(wave, first, lanes);
+    }
+
+    /// MODE as `COMPUTE_PGM_RSRC1` asks for it.
+    fn mode(&self) -> u32 {
+        let rsrc1 = self.info.descriptor.rsrc1;
+        let float_mode = rsrc1 >> 12 & 0xff;
+        let f16_overflow = (rsrc1 >> 26 & 1) << 23;
+        match self.gfx.generation() {
+            // gfx12 has neither switch: NaN clamps to zero, and signaling NaNs become quiet.
+            Generation::Gfx12 => float_mode | 1 << 8 | 1 << 9 | f16_overflow,
+            _ => float_mode | (rsrc1 >> 21 & 1) << 8 | (rsrc1 >> 23 & 1) << 9 | f16_overflow,
+        }
+    }
+
+    fn set_sgprs(&self, wave: &mut Wave, descriptor: &KernelDescriptor, workgroup: [u32; 3]) {
+        let mut next = 0u8;
+        let mut push = |wave: &mut Wave, values: &[u32]| {
+            for &value in values {
+                if next < slot::VCC {
+                    wave.sgpr[usize::from(next)] = value;
+                    next += 1;
+                }
+            }
+        };
+        let pair = |value: u64| [value as u32, (value >> 32) as u32];
+        let has = |bit: u16| descriptor.properties >> bit & 1 != 0;
+        if has(0) {
+            // Swizzled, with the lane number added; the instructions know it for scratch by that.
+            let [low, high] = pair(wave.scratch_base);
+            push(wave, &[low, high & 0xffff | 1 << 31, u32::MAX, 1 << 23]);
+        }
+        for (bit, value) in
+            [(1, self.packet), (2, self.queue), (3, self.kernarg), (4, 0), (5, wave.scratch_base)]
+        {
+            if has(bit) {
+                push(wave, &pair(value));
+            }
+        }
+        if has(6) {
+            push(wave, &[self.scratch]);
+        }
+        push(wave, &self.preloaded);
+        let user_sgprs = (descriptor.rsrc2 >> 1 & 0x1f) as u8;
+        next = user_sgprs;
+        let mut push = |wave: &mut Wave, value: u32| {
+            if next < slot::VCC {
+                wave.sgpr[usize::from(next)] = value;
+                next += 1;
+            }
+        };
+        if self.gfx.generation() == Generation::Gfx12 {
+            let ttmp = |n: u8| usize::from(slot::TTMP + n);
+            wave.sgpr[ttmp(9)] = workgroup[0];
+            wave.sgpr[ttmp(7)] = workgroup[1] & 0xffff | workgroup[2] << 16;
+            wave.sgpr[ttmp(8)] = wave.index << 25;
+            return;
+        }
+        for (axis, id) in workgroup.into_iter().enumerate() {
+            if descriptor.rsrc2 >> (7 + axis) & 1 != 0 {
+                push(wave, id);
+            }
+        }
+        if descriptor.rsrc2 >> 10 & 1 != 0 {
+            push(wave, 0);
+        }
+        // The wave's offset into scratch memory is in its base already.
+        if descriptor.rsrc2 & 1 != 0 {
+            push(wave, 0);
+        }
+    }
+
+    /// Registers that a wave starts with, for check mode.
+    fn registers(&self) -> Registers {
+        let descriptor = &self.info.descriptor;
+        let user = (descriptor.rsrc2 >> 1 & 0x1f) as u8;
+        let system = (descriptor.rsrc2 >> 7 & 0xf).count_ones() as u8 + (descriptor.rsrc2 & 1) as u8;
+        let packed = self.gfx.generation() != Generation::Gfx10;
+        let vector = if packed { 1 } else { (descriptor.rsrc2 >> 11 & 3) as u8 + 1 };
+        Registers { scalar: (user + system).min(slot::VCC), vector: vector.min(3) }
+    }
+
+    fn set_work_item_ids(&self, wave: &mut Wave, first: u32, lanes: u32) {
+        let [size_x, size_y, _] = self.launch.block;
+        let packed =
+            matches!(self.gfx.generation(), Generation::Gfx11 | Generation::Gfx12 | Generation::Cdna);
+        let axes = self.info.descriptor.rsrc2 >> 11 & 3;
+        for lane in 0..lanes {
+            let id = first + lane;
+            let ids = [id % size_x, id / size_x % size_y, id / size_x / size_y];
+            if packed {
+                wave.set_lane(0, lane as usize, ids[0] | ids[1] << 10 | ids[2] << 20);
+            } else {
+                for (register, id) in ids.into_iter().enumerate().take(axes as usize + 1) {
+                    wave.set_lane(register as u16, lane as usize, id);
+                }
+            }
+        }
+    }
+}

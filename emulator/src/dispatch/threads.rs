@@ -1,0 +1,232 @@
+//! A launch's workgroups, spread over threads.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use super::Dispatch;
+use super::order::permute;
+use super::worker::Worker;
+use crate::exec::op::{Dst, Unit};
+use crate::exec::{Op, check};
+use crate::fault::{Fault, FaultReport, Site};
+use crate::memory::Track;
+use crate::profile::Counts;
+use crate::report::Report;
+
+/// Work-items that are worth another thread: starting one costs more than a few waves.
+const WORTH_A_THREAD: u64 = 2048;
+/// Workgroups that a thread takes at a time in check mode, at most: threads then seldom meet in a page of memory.
+const MOST_AT_A_TIME: u64 = 64;
+
+/// How far a launch is.
+pub(super) struct Progress {
+    workgroups: u64,
+    /// Workgroups that a thread takes at a time.
+    chunk: u64,
+    next: AtomicU64,
+    /// Nothing from this position on has to be done.
+    end: AtomicU64,
+    outcome: Mutex<Outcome>,
+}
+
+/// What the threads of a launch have come to.
+#[derive(Default)]
+struct Outcome {
+    report: Report,
+    counts: Vec<Counts>,
+    /// The first workgroup that faulted, and how.
+    fault: Option<(u64, Fault, Site)>,
+}
+
+impl Progress {
+    fn new(workgroups: u64, chunk: u64) -> Progress {
+        Progress {
+            workgroups,
+            chunk,
+            next: AtomicU64::new(0),
+            end: AtomicU64::new(workgroups),
+            outcome: Mutex::default(),
+        }
+    }
+
+    /// Whether nobody asks for the workgroup at a position.
+    pub fn is_over(&self, position: u64) -> bool {
+        position >= self.end.load(Ordering::Relaxed)
+    }
+
+    /// The positions that a thread takes next. They ascend, so that all before the first fault run whatever the timing.
+    fn take(&self) -> Range<u64> {
+        let start = self.next.fetch_add(self.chunk, Ordering::Relaxed);
+        start..start.saturating_add(self.chunk).min(self.workgroups)
+    }
+
+    /// The workgroup at a position in the order of execution.
+    pub fn workgroup(&self, dispatch: &Dispatch<'_>, position: u64) -> [u32; 3] {
+        let index = match dispatch.launch.options.shuffle {
+            Some(seed) => permute(position, self.workgroups, seed),
+            None => position,
+        };
+        let [x, y, _] = dispatch.launch.grid.map(u64::from);
+        [(index % x) as u32, (index / x % y) as u32, (index / x / y) as u32]
+    }
+
+    /// Nobody asks for any workgroup any more.
+    fn give_up(&self) {
+        self.end.store(0, Ordering::Relaxed);
+    }
+
+    fn note_fault(&self, position: u64, (fault, site): (Box<Fault>, Site)) {
+        self.end.fetch_min(position, Ordering::Relaxed);
+        let first = &mut self.outcome.lock().unwrap_or_else(PoisonError::into_inner).fault;
+        if first.as_ref().is_none_or(|(lowest, ..)| position < *lowest) {
+            *first = Some((position, *fault, site));
+        }
+    }
+
+    fn add(&self, worker: &Worker<'_>) {
+        let mut outcome = self.outcome.lock().unwrap_or_else(PoisonError::into_inner);
+        outcome.report.add(&worker.report);
+        if let Some(counts) = &worker.env.profile {
+            outcome.counts.resize(counts.len(), Counts::default());
+            outcome.counts.iter_mut().zip(counts).for_each(|(total, counts)| total.add(counts));
+        }
+    }
+}
+
+impl Dispatch<'_> {
+    pub(super) fn run(&self) -> Result<Report, FaultReport> {
+        let workgroups: u64 = self.launch.grid.iter().map(|&n| u64::from(n)).product();
+        let threads = self.threads(workgroups);
+        if self.launch.options.check {
+            return self.run_checked(workgroups, threads);
+        }
+        let progress = Progress::new(workgroups, 1);
+        let work = || drop(self.work(&progress, None));
+        if threads <= 1 {
+            work();
+        } else {
+            rayon::in_place_scope(|scope| {
+                for _ in 1..threads {
+                    scope.spawn(|_| work());
+                }
+                work();
+            });
+        }
+        self.memory.trust_everything();
+        self.report(progress)
+    }
+
+    /// As [`Dispatch::run`], in check mode. What several threads find is only that something is wrong: the launch is
+    /// then undone, and one thread's report is the same every time.
+    fn run_checked(&self, workgroups: u64, threads: usize) -> Result<Report, FaultReport> {
+        let refuse = |error| FaultReport::new(Fault::Memory(error), &self.info.name, self.gfx, None);
+        let mut cells = self.memory.cells(threads).map_err(refuse)?;
+        let threads = threads.min(cells.threads());
+        if threads > 1 {
+            let chunk = workgroups / (threads as u64 * 4);
+            let progress = Progress::new(workgroups, chunk.clamp(1, MOST_AT_A_TIME));
+            let tracks = self.work_in_check_mode(&progress, cells.tracks(threads));
+            let is_right = !progress.is_over(workgroups - 1) && !cells.any_race(&tracks);
+            if !is_right {
+                cells.undo(&tracks);
+            }
+            cells.finish(tracks);
+            if is_right {
+                return self.report(progress);
+            }
+        }
+        let progress = Progress::new(workgroups, 1);
+        let track = cells.tracks(1).pop();
+        cells.finish(self.work(&progress, track).into_iter().collect());
+        self.report(progress)
+    }
+
+    /// A thread for each of `tracks`. They are not rayon's: one of those that waits for the others may run something
+    /// else of the program, another launch in check mode that waits for this one.
+    fn work_in_check_mode<'a>(&'a self, progress: &Progress, mut tracks: Vec<Track<'a>>) -> Vec<Track<'a>> {
+        std::thread::scope(|scope| {
+            let own = tracks.pop();
+            let others = tracks.into_iter().map(|track| {
+                // Without another thread the others do its work.
+                std::thread::Builder::new().spawn_scoped(scope, || self.work(progress, Some(track))).ok()
+            });
+            let others: Vec<_> = others.collect();
+            let own = self.work(progress, own);
+            let others = others.into_iter().flatten().filter_map(|thread| thread.join().ok().flatten());
+            others.chain(own).collect()
+        })
+    }
+
+    /// Runs workgroups until there are none left, and gives back the notes of check mode.
+    fn work<'a>(&'a self, progress: &Progress, track: Option<Track<'a>>) -> Option<Track<'a>> {
+        let is_shared = track.as_ref().is_some_and(Track::is_shared);
+        let mut worker = Worker::new(self, track);
+        'work: loop {
+            let positions = progress.take();
+            if positions.is_empty() {
+                break;
+            }
+            for position in positions {
+                if progress.is_over(position) {
+                    break 'work;
+                }
+                if let Err(wave) = worker.run(position, progress) {
+                    if is_shared {
+                        progress.give_up();
+                        break 'work;
+                    }
+                    let workgroup = progress.workgroup(self, position);
+                    progress.note_fault(position, worker.fault(workgroup, wave));
+                }
+            }
+        }
+        progress.add(&worker);
+        worker.env.check.take().map(|check| check.into_track())
+    }
+
+    /// What came of all workgroups.
+    fn report(&self, progress: Progress) -> Result<Report, FaultReport> {
+        let Outcome { mut report, counts, fault } =
+            progress.outcome.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, fault, site)) = fault {
+            return Err(FaultReport::new(fault, &self.info.name, self.gfx, Some(site)));
+        }
+        report.profile = self.launch.options.profile.then(|| Box::new(self.profile(&counts)));
+        Ok(report)
+    }
+
+    fn threads(&self, workgroups: u64) -> usize {
+        let (wanted, worth) = match self.launch.options.threads {
+            0 => (rayon::current_num_threads(), workgroups * u64::from(self.work_items) / WORTH_A_THREAD),
+            threads => (threads, workgroups),
+        };
+        let threads = wanted.min(usize::try_from(worth.clamp(1, workgroups)).unwrap_or(wanted));
+        if threads > 1 && self.order_matters() { 1 } else { threads }
+    }
+
+    /// The indices of the kernel's own instructions; all if it calls others.
+    fn reach(&self) -> Range<usize> {
+        let code = self.code;
+        let start = self.entry as usize;
+        let end = code
+            .index_of(self.info.descriptor.entry + self.info.code_bytes)
+            .map(|end| end as usize)
+            .filter(|&end| self.info.code_bytes != 0 && end > start);
+        let own = start..end.unwrap_or(code.ops.len());
+        let calls = code.ops[own.clone()].iter().any(|op| op.unit == Unit::Branch && op.dst[0] != Dst::None);
+        if calls { 0..code.ops.len() } else { own }
+    }
+
+    /// Whether the result could depend on the order in which workgroups reach memory, or, in check mode, whether one
+    /// could wait for another: one thread then gives the same result every time.
+    fn order_matters(&self) -> bool {
+        let reach = self.reach();
+        let is_ordered = |op: &Op| {
+            op.unit == Unit::Vmem
+                && op.atomic.is_some_and(|operation| operation.is_ordered() || op.dst[0] != Dst::None)
+        };
+        self.code.ops[reach.clone()].iter().any(is_ordered)
+            || self.launch.options.check && check::may_order_workgroups(self.gfx, &self.code.insts[reach])
+    }
+}

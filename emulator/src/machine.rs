@@ -10,6 +10,7 @@ use crate::fault::FaultReport;
 use crate::gfx::Gfx;
 use crate::memory::{Allocation, Memory, MemoryError};
 use crate::report::Report;
+use crate::source::Lines;
 
 /// What a machine is made with.
 #[derive(Clone, Debug)]
@@ -67,6 +68,7 @@ pub(crate) struct Module {
     kernels: Vec<OnceLock<Arc<Code>>>,
     /// All instructions, for kernels that call or jump out of their own.
     whole: OnceLock<Arc<Code>>,
+    lines: OnceLock<Lines>,
     memory: Arc<Memory>,
 }
 
@@ -230,9 +232,9 @@ impl Machine {
         let base = self.memory.alloc(size, Some("code object".into()))?;
         let kernels = object.kernels().iter().map(|_| OnceLock::new()).collect();
         let (object, memory) = (object.clone(), self.memory.clone());
-        let (entries, whole) = (OnceLock::new(), OnceLock::new());
+        let (entries, whole, lines) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
         // From here on the memory is freed if something fails.
-        let module = Module { object, base, entries, kernels, whole, memory };
+        let module = Module { object, base, entries, kernels, whole, lines, memory };
         for (address, bytes) in module.object.segments() {
             self.memory.write(base + address, bytes)?;
         }
@@ -281,6 +283,11 @@ impl LoadedModule {
 }
 
 impl Module {
+    /// Source lines, by instruction.
+    pub fn lines(&self) -> &Lines {
+        self.lines.get_or_init(|| Lines::new(&self.object))
+    }
+
     fn whole(&self) -> Arc<Code> {
         let prepare = || {
             let text = self.object.text_ranges();

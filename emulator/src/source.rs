@@ -1,31 +1,45 @@
 //! Source lines of an instruction, from a code object's DWARF.
 
-use addr2line::gimli;
+use std::sync::{Mutex, PoisonError};
+
+use addr2line::{Context, gimli};
 
 use crate::code_object::CodeObject;
 use crate::fault::SourceLine;
 
-/// The source position of the instruction at `pc` (relative to the load address), innermost function first; empty
-/// without debug information.
-pub(crate) fn lines(object: &CodeObject, pc: u64) -> Vec<SourceLine> {
-    lines_of(object, &[pc]).pop().unwrap_or_default()
+type Reader = gimli::EndianSlice<'static, gimli::LittleEndian>;
+
+/// What a code object's debug information says, read as far as somebody has asked.
+pub(crate) struct Lines {
+    /// `None` without debug information. Its slices lie in `_object`, and so it comes first: it is dropped first.
+    context: Option<Mutex<Context<Reader>>>,
+    _object: CodeObject,
 }
 
-/// As [`lines`], for several instructions.
-pub(crate) fn lines_of(object: &CodeObject, addresses: &[u64]) -> Vec<Vec<SourceLine>> {
-    let section = |id: gimli::SectionId| {
-        let bytes = object.section(id.name()).unwrap_or(&[]);
-        Ok::<_, gimli::Error>(gimli::EndianSlice::new(bytes, gimli::LittleEndian))
-    };
-    let context =
-        gimli::Dwarf::load(section).ok().and_then(|dwarf| addr2line::Context::from_dwarf(dwarf).ok());
-    let Some(context) = context else { return vec![Vec::new(); addresses.len()] };
-    addresses.iter().map(|&pc| frames(&context, pc).unwrap_or_default()).collect()
+impl Lines {
+    pub fn new(object: &CodeObject) -> Lines {
+        let object = object.clone();
+        let section = |id: gimli::SectionId| {
+            let bytes = object.section(id.name()).unwrap_or(&[]);
+            // SAFETY: the bytes are the code object's, which keeps them where they are and as they are as long as there
+            // is a clone of it; `_object` outlives the context, and nothing that borrows from the context leaves it.
+            let bytes: &'static [u8] = unsafe { std::slice::from_raw_parts(bytes.as_ptr(), bytes.len()) };
+            Ok::<_, gimli::Error>(gimli::EndianSlice::new(bytes, gimli::LittleEndian))
+        };
+        let dwarf = gimli::Dwarf::load(section).ok();
+        let context = dwarf.and_then(|dwarf| Context::from_dwarf(dwarf).ok()).map(Mutex::new);
+        Lines { context, _object: object }
+    }
+
+    /// The source position of the instruction at `pc` (relative to the load address), innermost function first; empty
+    /// without debug information.
+    pub fn of(&self, pc: u64) -> Vec<SourceLine> {
+        let Some(context) = &self.context else { return Vec::new() };
+        frames(&context.lock().unwrap_or_else(PoisonError::into_inner), pc).unwrap_or_default()
+    }
 }
 
-type Reader<'a> = gimli::EndianSlice<'a, gimli::LittleEndian>;
-
-fn frames(context: &addr2line::Context<Reader<'_>>, pc: u64) -> Option<Vec<SourceLine>> {
+fn frames(context: &Context<Reader>, pc: u64) -> Option<Vec<SourceLine>> {
     let mut frames = context.find_frames(pc).skip_all_loads().ok()?;
     let mut lines = Vec::new();
     while let Some(frame) = frames.next().ok()? {

@@ -198,7 +198,7 @@ fn preload_count(gfx: Gfx, descriptor: &KernelDescriptor) -> usize {
 
 impl Dispatch<'_> {
     fn profile(&self, counts: &[Counts]) -> Profile {
-        let module = self.kernel.module();
+        let lines = self.kernel.module().lines();
         let code = self.code;
         let mut instructions = Vec::new();
         for (index, counts) in counts.iter().enumerate().filter(|(_, counts)| counts.executed != 0) {
@@ -211,15 +211,9 @@ impl Dispatch<'_> {
                 pc,
                 text: code.text_of(index as u32).unwrap_or_default(),
                 unit: code.ops[index].unit,
-                source: Vec::new(),
+                source: lines.of(pc),
                 counts: Counts { barriers, ..*counts },
             });
-        }
-        let addresses: Vec<u64> = instructions.iter().map(|instruction| instruction.pc).collect();
-        for (instruction, source) in
-            instructions.iter_mut().zip(crate::source::lines_of(&module.object, &addresses))
-        {
-            instruction.source = source;
         }
         Profile {
             kernel: self.info.name.clone(),

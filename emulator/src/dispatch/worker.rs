@@ -168,7 +168,7 @@ impl<'a> Worker<'a> {
             let id = wave.index * wave.size() + lane;
             [id % size_x, id / size_x % size_y, id / size_x / size_y]
         });
-        let source = crate::source::lines(&module.object, pc);
+        let source = module.lines().of(pc);
         let fault = match *fault {
             Fault::Trap { id } => Box::new(Fault::of_trap(id, &source)),
             _ => fault,

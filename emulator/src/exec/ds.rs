@@ -3,7 +3,7 @@
 use super::Env;
 use super::atomic::{self, Operation};
 use super::isa::Exec;
-use super::lanes::{self, Addresses, lanes_of};
+use super::lanes::{self, Addresses, Lanes, lanes_of};
 use super::op::{Dst, Flow, Kind, Op, Src, Unit};
 use super::transfer::{self, Atomic, Place};
 use super::wave::{LANES, Row, Wave};
@@ -157,7 +157,7 @@ fn resolve(
     for address in &mut *addresses {
         *address += base;
     }
-    env.note_lds(w, op, access, (half, mask), addresses, size)
+    env.note_lds(w, Lanes { op, access, half, mask, addresses, size })
 }
 
 #[cold]
@@ -188,10 +188,8 @@ impl Place for Lds {
         size: u32,
     ) -> Result<(Addresses, u32), Flow> {
         let mut addresses = offsets(w, op, half, op.imm as u32);
-        match resolve(w, env, op, access, (half, mask), &mut addresses, size) {
-            Some(flow) => Err(flow),
-            None => Ok((addresses, mask)),
-        }
+        let fault = resolve(w, env, op, access, (half, mask), &mut addresses, size);
+        fault.map_or(Ok((addresses, mask)), Err)
     }
 
     #[inline(always)]
@@ -203,10 +201,8 @@ impl Place for Lds {
         size: u32,
     ) -> Result<(Addresses, u32), Flow> {
         let mut addresses = offsets(w, op, half, op.imm as u32);
-        match atomic_addresses(w, env, op, (half, mask), &mut addresses, size) {
-            Some(flow) => Err(flow),
-            None => Ok((addresses, mask)),
-        }
+        let fault = atomic_addresses(w, env, op, (half, mask), &mut addresses, size);
+        fault.map_or(Ok((addresses, mask)), Err)
     }
 
     #[inline(always)]
@@ -232,10 +228,8 @@ impl Place for LaneByLane {
     ) -> Result<(Addresses, u32), Flow> {
         let base = (w.m0() & 0xffff) + op.imm as u32;
         let mut addresses = std::array::from_fn(|lane| u64::from(base) + ((half * LANES + lane) * 4) as u64);
-        match resolve(w, env, op, access, (half, mask), &mut addresses, size) {
-            Some(flow) => Err(flow),
-            None => Ok((addresses, mask)),
-        }
+        let fault = resolve(w, env, op, access, (half, mask), &mut addresses, size);
+        fault.map_or(Ok((addresses, mask)), Err)
     }
 }
 

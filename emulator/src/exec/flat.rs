@@ -3,7 +3,7 @@
 use super::Env;
 use super::atomic;
 use super::isa::Exec;
-use super::lanes::{self, Addresses, lanes_of};
+use super::lanes::{self, Addresses, Lanes, lanes_of};
 use super::op::{Dst, Flow, Kind, Op, Src, Unit};
 use super::transfer::{self, Atomic, LdsLoad, Place};
 use super::wave::{LANES, Row, Wave, slot};
@@ -166,18 +166,15 @@ impl<const MODE: u8> Place for Memory<MODE> {
             // Lanes in the LDS and scratch apertures become host addresses; the others are checked here.
             let (addresses, in_lds, in_scratch) =
                 flat_resolve(w, env, op, access, (half, mask), addresses, size)?;
-            let in_memory = mask & !in_lds & !in_scratch;
+            let lanes = |mask| Lanes { op, access, half, mask, addresses: &addresses, size };
             let noted = env
-                .note_global(w, op, access, (half, in_memory), &addresses, size)
-                .or_else(|| env.note_lds(w, op, access, (half, in_lds), &addresses, size));
+                .note_global(w, lanes(mask & !in_lds & !in_scratch))
+                .or_else(|| env.note_lds(w, lanes(in_lds)));
             return noted.map_or(Ok((addresses, mask)), Err);
         }
-        let fault = lanes::check_global(env, op, access, (half, mask), &addresses, size)
-            .or_else(|| env.note_global(w, op, access, (half, mask), &addresses, size));
-        match fault {
-            Some(flow) => Err(flow),
-            None => Ok((addresses, mask)),
-        }
+        let lanes = Lanes { op, access, half, mask, addresses: &addresses, size };
+        let fault = lanes::check_global(env, lanes).or_else(|| env.note_global(w, lanes));
+        fault.map_or(Ok((addresses, mask)), Err)
     }
 }
 

@@ -21,6 +21,18 @@ pub(super) fn lanes_of(mut mask: u32) -> impl Iterator<Item = usize> {
     })
 }
 
+/// One access of half a wave.
+#[derive(Clone, Copy)]
+pub(super) struct Lanes<'a> {
+    pub op: &'a Op,
+    pub access: Access,
+    pub half: usize,
+    pub mask: u32,
+    pub addresses: &'a Addresses,
+    /// Bytes of each lane.
+    pub size: u32,
+}
+
 /// What a load gets from memory: `N` dwords from `BYTES` bytes.
 pub(super) trait Load<const N: usize> {
     const BYTES: u32;
@@ -320,16 +332,10 @@ pub(super) fn check_alignment(
     Some(env.raise(fault, Some((half * LANES + lane) as u32)))
 }
 
-/// Faults unless every lane's `size` bytes lie in an allocation.
+/// Faults unless every lane's bytes lie in an allocation.
 #[inline(always)]
-pub(super) fn check_global(
-    env: &mut Env<'_>,
-    op: &Op,
-    access: Access,
-    (half, mask): (usize, u32),
-    addresses: &Addresses,
-    size: u32,
-) -> Option<Flow> {
+pub(super) fn check_global(env: &mut Env<'_>, lanes: Lanes<'_>) -> Option<Flow> {
+    let Lanes { op, access, half, mask, addresses, size } = lanes;
     if all_within(addresses, mask, env.hit(op), size) {
         return None;
     }

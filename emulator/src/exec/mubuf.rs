@@ -1,7 +1,7 @@
 //! Buffer instructions: addresses from a descriptor.
 
 use super::isa::Exec;
-use super::lanes::{self, Addresses};
+use super::lanes::{self, Addresses, Lanes};
 use super::op::{Dst, Flow, Kind, Op, Src, Unit};
 use super::transfer::{self, Atomic, LdsLoad, Place};
 use super::wave::{LANES, Row, Wave};
@@ -143,10 +143,8 @@ impl Place for Buffer {
                 let offset = if offen { if idxen { second.0[lane] } else { first.0[lane] } } else { 0 };
                 addresses[lane] = start.wrapping_add(u64::from(offset)).wrapping_add(constant);
             }
-            return match flat::to_scratch(w, env, access, (half, mask), &mut addresses, size) {
-                Some(flow) => Err(flow),
-                None => Ok((addresses, mask)),
-            };
+            let fault = flat::to_scratch(w, env, access, (half, mask), &mut addresses, size);
+            return fault.map_or(Ok((addresses, mask)), Err);
         }
         let mut inside = 0;
         for lane in 0..LANES {
@@ -171,12 +169,9 @@ impl Place for Buffer {
             inside |= u32::from(fits) << lane;
         }
         let inside = inside & mask;
-        let fault = lanes::check_global(env, op, access, (half, inside), &addresses, size)
-            .or_else(|| env.note_global(w, op, access, (half, inside), &addresses, size));
-        match fault {
-            Some(flow) => Err(flow),
-            None => Ok((addresses, inside)),
-        }
+        let lanes = Lanes { op, access, half, mask: inside, addresses: &addresses, size };
+        let fault = lanes::check_global(env, lanes).or_else(|| env.note_global(w, lanes));
+        fault.map_or(Ok((addresses, inside)), Err)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Profile mode: counts per instruction.
 
-use super::lanes::{Addresses, lanes_of};
+use super::lanes::{Lanes, lanes_of};
 use super::{Env, Op};
 use crate::fault::Access;
 use crate::gfx::Generation;
@@ -8,14 +8,8 @@ use crate::profile::Counts;
 
 impl Env<'_> {
     /// Counts the bytes of an access, and those of the cache lines that it touches.
-    pub(super) fn count_global(
-        &mut self,
-        op: &Op,
-        access: Access,
-        mask: u32,
-        addresses: &Addresses,
-        size: u32,
-    ) {
+    pub(super) fn count_global(&mut self, lanes: Lanes<'_>) {
+        let Lanes { op, access, mask, addresses, size, .. } = lanes;
         let line = if self.gfx.generation() == Generation::Cdna { 64 } else { 128 };
         let Some(counts) = self.counts(op) else { return };
         let mut lines: Vec<u64> = lanes_of(mask)
@@ -31,7 +25,8 @@ impl Env<'_> {
     }
 
     /// Counts the bytes of an LDS access, and how often lanes meet in a bank with different dwords.
-    pub(super) fn count_lds(&mut self, op: &Op, access: Access, mask: u32, offsets: &Addresses, size: u32) {
+    pub(super) fn count_lds(&mut self, lanes: Lanes<'_>) {
+        let Lanes { op, access, mask, addresses: offsets, size, .. } = lanes;
         let Some(counts) = self.counts(op) else { return };
         counts.bytes_needed += u64::from(size) * u64::from(mask.count_ones());
         counts.bytes_moved += u64::from(size) * u64::from(mask.count_ones());

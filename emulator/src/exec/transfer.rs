@@ -39,10 +39,8 @@ pub(super) trait Place {
         size: u32,
     ) -> Result<(Addresses, u32), Flow> {
         let (addresses, inside) = Self::resolve(w, env, op, Access::Atomic, (half, mask), size)?;
-        match lanes::check_alignment(env, Space::Global, (half, inside), &addresses, size) {
-            Some(flow) => Err(flow),
-            None => Ok((addresses, inside)),
-        }
+        let fault = lanes::check_alignment(env, Space::Global, (half, inside), &addresses, size);
+        fault.map_or(Ok((addresses, inside)), Err)
     }
 
     /// The register of an atomic's second operand.

@@ -2,26 +2,13 @@
 
 use super::race::{Cell, Mark, Place, Unconfirmed};
 use super::{Check, Found};
-use crate::exec::lanes::{Addresses, lanes_of};
+use crate::exec::lanes::{Lanes, lanes_of};
 use crate::exec::op::{Dst, Flow, Op};
 use crate::exec::wave::{LANES, Wave};
 use crate::exec::{Code, Env, isa};
 use crate::fault::{Access, Fault, Nearest, OtherAccess, Space};
 use crate::gfx::{Generation, Gfx};
 use crate::memory;
-
-/// One access of half a wave.
-#[derive(Clone, Copy)]
-struct Lanes<'a> {
-    op: &'a Op,
-    access: Access,
-    half: usize,
-    mask: u32,
-    /// Addresses; in LDS offsets.
-    addresses: &'a Addresses,
-    /// Bytes of each lane.
-    size: u32,
-}
 
 /// An access, with whose it is and what its workgroup has.
 #[derive(Clone, Copy)]
@@ -43,40 +30,24 @@ struct Run {
 }
 
 impl Env<'_> {
-    /// Check mode's and profile mode's look at an access to LDS: `addresses` are host addresses.
+    /// Check mode's and profile mode's look at an access to LDS, by host addresses.
     #[inline(always)]
-    pub(in crate::exec) fn note_lds(
-        &mut self,
-        wave: &Wave,
-        op: &Op,
-        access: Access,
-        lanes: (usize, u32),
-        addresses: &Addresses,
-        size: u32,
-    ) -> Option<Flow> {
+    pub(in crate::exec) fn note_lds(&mut self, wave: &Wave, lanes: Lanes<'_>) -> Option<Flow> {
         if self.check.is_none() && self.profile.is_none() {
             return None;
         }
         let base = self.lds.as_ptr().expose_provenance() as u64;
-        let offsets = addresses.map(|address| address.wrapping_sub(base));
-        self.note::<true>(wave, Lanes { op, access, half: lanes.0, mask: lanes.1, addresses: &offsets, size })
+        let offsets = lanes.addresses.map(|address| address.wrapping_sub(base));
+        self.note::<true>(wave, Lanes { addresses: &offsets, ..lanes })
     }
 
     /// Check mode's and profile mode's look at an access to global memory.
     #[inline(always)]
-    pub(in crate::exec) fn note_global(
-        &mut self,
-        wave: &Wave,
-        op: &Op,
-        access: Access,
-        lanes: (usize, u32),
-        addresses: &Addresses,
-        size: u32,
-    ) -> Option<Flow> {
+    pub(in crate::exec) fn note_global(&mut self, wave: &Wave, lanes: Lanes<'_>) -> Option<Flow> {
         if self.check.is_none() && self.profile.is_none() {
             return None;
         }
-        self.note::<false>(wave, Lanes { op, access, half: lanes.0, mask: lanes.1, addresses, size })
+        self.note::<false>(wave, lanes)
     }
 
     /// As [`Env::note_global`], for the scalar unit; what is read goes to `into`.
@@ -96,7 +67,7 @@ impl Env<'_> {
         addresses[0] = address;
         let access = if into.is_some() { Access::Read } else { Access::Write };
         let lanes = Lanes { op, access, half: 0, mask: 1, addresses: &addresses, size };
-        self.count_global(op, access, 1, &addresses, size);
+        self.count_global(lanes);
         let mut check = self.check.take()?;
         let found = check.scalar_access(self, wave, lanes, into);
         self.check = Some(check);
@@ -116,13 +87,12 @@ impl Env<'_> {
     /// As [`Env::note`], compiled for the features of whoever calls it.
     #[inline(always)]
     fn note_with<const IN_LDS: bool>(&mut self, wave: &Wave, lanes: Lanes<'_>) -> Option<Flow> {
-        let Lanes { op, access, mask, addresses, size, .. } = lanes;
         if IN_LDS {
-            self.count_lds(op, access, mask, addresses, size);
+            self.count_lds(lanes);
         } else {
-            self.count_global(op, access, mask, addresses, size);
+            self.count_global(lanes);
         }
-        if mask == 0 {
+        if lanes.mask == 0 {
             return None;
         }
         let mut check = self.check.take()?;

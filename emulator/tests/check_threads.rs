@@ -2,6 +2,8 @@
 
 mod support;
 
+use std::collections::BTreeMap;
+
 use amdgpu_emulator::{CodeObject, Gfx, Launch, LaunchOptions, Machine, MachineOptions};
 use support::Kernel;
 use support::hostile::Random;
@@ -135,7 +137,7 @@ fn work(random: &mut Random, strays: usize) -> Work {
             if random.below(strays) == 0 {
                 at = random.below(bytes as usize - size) as u64;
             }
-            if kind == ADD {
+            if kind == ADD || kinds.len() == 2 {
                 at &= !3;
             }
             table.push([kind, at as u32]);
@@ -149,6 +151,23 @@ fn work(random: &mut Random, strays: usize) -> Work {
     Work { grid, table, bytes, written }
 }
 
+/// Whether workgroups race, and whether waves of one do, by what the table says; only for whole dwords.
+fn races(work: &Work) -> (bool, bool) {
+    let mut accesses: BTreeMap<u32, Vec<(u32, u32, bool)>> = BTreeMap::new();
+    let items = (0..work.grid * BLOCK).cycle();
+    for (item, &[kind, place]) in items.zip(&work.table).filter(|(_, [kind, _])| [LOAD, STORE].contains(kind))
+    {
+        accesses.entry(place / 4).or_default().push((item / BLOCK, item / 32, kind == STORE));
+    }
+    let any = |differ: fn((u32, u32), (u32, u32)) -> bool| {
+        accesses.values().any(|list| {
+            let pairs = list.iter().flat_map(|one| list.iter().map(move |other| (one, other)));
+            pairs.into_iter().any(|(a, b)| (a.2 || b.2) && differ((a.0, a.1), (b.0, b.1)))
+        })
+    };
+    (any(|a, b| a.0 != b.0), any(|a, b| a.0 == b.0 && a.1 != b.1))
+}
+
 /// What strikes the eye in a report.
 fn kind_of(report: &str) -> &'static str {
     let kinds = ["passes", "races with", "uninitialised", "trap"];
@@ -158,14 +177,20 @@ fn kind_of(report: &str) -> &'static str {
 #[test]
 fn reports_and_memory_are_those_of_one_thread() {
     let object = object();
-    let mut seen = std::collections::BTreeMap::<&str, u32>::new();
+    let mut seen = BTreeMap::<&str, u32>::new();
     for case in 0..300 {
         let mut random = Random::of_case(case);
         let strays = [20, 400, 4000, usize::MAX >> 34][random.below(4)];
         let work = work(&mut random, strays);
         let shuffle = (random.below(3) == 0).then(|| random.next());
         let expected = run(&object, &work, 1, shuffle);
-        *seen.entry(kind_of(&expected.0)).or_default() += 1;
+        let kind = kind_of(&expected.0);
+        *seen.entry(kind).or_default() += 1;
+        if work.table.iter().all(|[kind, _]| [LOAD, STORE].contains(kind)) && kind != "uninitialised" {
+            let (workgroups, waves) = races(&work);
+            assert!(!workgroups || kind == "races with", "case {case}: {}", expected.0);
+            assert!(workgroups || waves || kind == "passes", "case {case}: {}", expected.0);
+        }
         for threads in [2, 3, 8] {
             let found = run(&object, &work, threads, shuffle);
             assert_eq!(found.0, expected.0, "case {case}, {threads} threads");

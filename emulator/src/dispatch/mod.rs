@@ -4,6 +4,8 @@ mod order;
 mod threads;
 mod worker;
 
+use std::sync::OnceLock;
+
 use crate::code_object::{ArgKind, HiddenArg, KernelDescriptor, KernelInfo};
 use crate::exec::check::Registers;
 use crate::exec::op::Dst;
@@ -45,6 +47,8 @@ struct Dispatch<'a> {
     queue: u64,
     /// Dwords of arguments that go to scalar registers.
     preloaded: Vec<u32>,
+    /// See [`Dispatch::order_matters`].
+    order_matters: OnceLock<bool>,
 }
 
 /// Runs a launch.
@@ -98,6 +102,7 @@ pub(crate) fn launch(memory: &Memory, kernel: &Kernel, launch: &Launch<'_>) -> R
             packet,
             queue,
             preloaded,
+            order_matters: OnceLock::new(),
         };
         dispatch.run()
     });

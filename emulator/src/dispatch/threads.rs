@@ -220,7 +220,11 @@ impl Dispatch<'_> {
 
     /// Whether the result could depend on the order in which workgroups reach memory, or, in check mode, whether one
     /// could wait for another: one thread then gives the same result every time.
-    fn order_matters(&self) -> bool {
+    pub(super) fn order_matters(&self) -> bool {
+        *self.order_matters.get_or_init(|| self.find_order())
+    }
+
+    fn find_order(&self) -> bool {
         let reach = self.reach();
         let is_ordered = |op: &Op| {
             op.unit == Unit::Vmem

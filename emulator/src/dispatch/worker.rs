@@ -68,7 +68,8 @@ impl<'a> Worker<'a> {
         let options = &dispatch.launch.options;
         let mut env = Env::new(dispatch.code, module.base, dispatch.memory, dispatch.lds, options.perturb);
         env.profile = options.profile.then(|| vec![Counts::default(); dispatch.code.ops.len()]);
-        env.check = track.map(|track| Box::new(Check::new(waves, dispatch.lds, dispatch.code, track)));
+        let check = |track| Check::new(waves, dispatch.lds, dispatch.code, track, dispatch.order_matters());
+        env.check = track.map(|track| Box::new(check(track)));
         Worker {
             dispatch,
             env,

@@ -251,76 +251,72 @@ impl Check<'_> {
         let atomic = access == Access::Atomic || facts.coherent;
         let mark = Mark::new(actor, lanes.op.inst, atomic, 0xf);
         let (from, to) = (start / 4, end.div_ceil(4));
-        let mut taken = Vec::new();
-        let cells: &mut [Cell] = if IN_LDS {
+        let (mut taken, mut others) = Default::default();
+        let (cells, readers): (&mut [Cell], &mut [Mark]) = if IN_LDS {
             // Put back below.
-            taken = std::mem::take(&mut self.lds);
-            &mut taken[from as usize..to as usize]
+            (taken, others) = (std::mem::take(&mut self.lds), std::mem::take(&mut self.lds_readers));
+            let range = from as usize..to as usize;
+            (&mut taken[range.clone()], &mut others[range])
         } else {
             // SAFETY: the run lies within an allocation, and this is the only reference to cells.
-            unsafe { self.global.of(from * 4, (to - from) as usize) }
+            (unsafe { self.global.of(from * 4, (to - from) as usize) }, &mut [])
         };
-        let mut found = None;
         let writes = access != Access::Read;
         let whole = start.is_multiple_of(4) && end.is_multiple_of(4);
         let loses = !IN_LDS && self.global.is_shared() && (!whole || mark.is_atomic());
-        if whole && !loses && !self.races.any_may_race::<IN_LDS>(cells, actor, writes) {
-            cells.iter_mut().for_each(|cell| cell.note_whole(mark, writes));
-            if IN_LDS {
-                self.lds = taken;
-            }
-            return None;
-        }
-        for (n, cell) in cells.iter_mut().enumerate() {
-            let mut mark = mark;
-            if !whole {
-                let dword = (from + n as u64) * 4;
-                let (low, high) = (start.saturating_sub(dword).min(4), (end - dword).min(4));
-                mark = Mark::new(actor, lanes.op.inst, atomic, 0xf << low & !(0xf << high) & 0xf);
-            }
-            if self.races.may_race::<IN_LDS>(cell.write, actor)
-                || writes && self.races.may_race::<IN_LDS>(cell.read, actor)
-            {
-                let place = (IN_LDS, from + n as u64);
-                found = self.conflict::<IN_LDS>(look, *cell, mark, place);
-                if found.is_some() {
-                    break;
+        let met = self.races.any_may_race::<IN_LDS>(cells, actor, writes)
+            || IN_LDS && writes && self.races.any_reader_may_race(readers, actor);
+        let mut found = None;
+        if whole && !met && !loses {
+            self.races.note_whole::<IN_LDS>(cells, readers, mark, writes);
+        } else {
+            for (n, cell) in cells.iter_mut().enumerate() {
+                let dword = from + n as u64;
+                let mut mark = mark;
+                if !whole {
+                    let (low, high) = (start.saturating_sub(dword * 4).min(4), (end - dword * 4).min(4));
+                    mark = Mark::new(actor, lanes.op.inst, atomic, 0xf << low & !(0xf << high) & 0xf);
                 }
+                let mut none = Mark::default();
+                let reader = readers.get_mut(n).unwrap_or(&mut none);
+                let marks = [cell.write, cell.read, *reader];
+                let marks = if writes { &marks[..] } else { &marks[..1] };
+                if marks.iter().any(|&other| self.races.may_race::<IN_LDS>(other, actor)) {
+                    found = self.conflict::<IN_LDS>(look, marks, mark, (IN_LDS, dword));
+                    if found.is_some() {
+                        break;
+                    }
+                }
+                if loses {
+                    self.global.note_lost(dword, cell, mark, writes);
+                }
+                self.races.note::<IN_LDS>(cell, reader, mark, writes);
             }
-            if loses {
-                self.global.note_lost(from + n as u64, cell, mark, writes);
-            }
-            cell.note(mark, writes);
         }
         if IN_LDS {
-            self.lds = taken;
+            (self.lds, self.lds_readers) = (taken, others);
         }
         found
     }
 
-    /// The earlier access to a dword that `mark` races with, if any.
+    /// The earlier access to a dword that `mark` races with, if any: the last write, or a read.
     #[inline(never)]
     fn conflict<const IN_LDS: bool>(
         &mut self,
         Look { env, wave, lanes, .. }: Look<'_>,
-        cell: Cell,
+        others: &[Mark],
         mark: Mark,
         place: Place,
     ) -> Option<Box<Found>> {
-        let races = |other: Mark| {
-            self.races.may_race::<IN_LDS>(other, mark.actor)
+        let races = |other: &Mark| {
+            self.races.may_race::<IN_LDS>(*other, mark.actor)
                 && other.bytes() & mark.bytes() != 0
                 && !(other.is_atomic() && mark.is_atomic())
-                && !self.races.is_ordered(other, mark.actor)
+                && !self.races.is_ordered(*other, mark.actor)
         };
         let is_read = lanes.access == Access::Read;
-        let (other, kind) = if races(cell.write) {
-            (cell.write, Access::Write)
-        } else if !is_read && races(cell.read) {
-            (cell.read, Access::Read)
-        } else {
-            return None;
-        };
+        let at = others.iter().position(races)?;
+        let (other, kind) = (others[at], if at == 0 { Access::Write } else { Access::Read });
         // Before gfx12 and gfx942, an atomic store is a plain one; the load tells.
         let plain_stores = env.gfx != Gfx::Gfx942 && env.gfx.generation() != Generation::Gfx12;
         if !IN_LDS && plain_stores && other.bytes() == 0xf && mark.bytes() == 0xf {
@@ -397,14 +393,13 @@ impl Check<'_> {
             for dword in address / 4..(address + u64::from(lanes.size)).div_ceil(4) {
                 self.races.unconfirmed.remove(&(wave.index, (IN_LDS, dword)));
                 let cell = if IN_LDS {
+                    self.races.confirm(&mut self.lds_readers[dword as usize], wave.index);
                     &mut self.lds[dword as usize]
                 } else {
                     // SAFETY: the address lies within an allocation, and this is the only reference to cells.
                     unsafe { &mut self.global.of(dword * 4, 1)[0] }
                 };
-                if self.races.wave_of(cell.read) == Some(wave.index) {
-                    cell.confirm_read();
-                }
+                self.races.confirm(&mut cell.read, wave.index);
             }
         }
     }

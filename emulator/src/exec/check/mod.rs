@@ -33,6 +33,8 @@ pub(crate) struct Check<'m> {
     /// For each byte of LDS whether it was written.
     lds_written: Vec<bool>,
     lds: Vec<Cell>,
+    /// For each dword of LDS a reader beside the one in its cell.
+    lds_readers: Vec<Mark>,
     /// Cells of global memory.
     global: Track<'m>,
     /// The allocation that was accessed last: start, end, and whether it counts as written.
@@ -65,14 +67,15 @@ pub(crate) struct Found {
 }
 
 impl<'m> Check<'m> {
-    pub fn new(waves: u32, lds: u32, code: &Code, global: Track<'m>) -> Check<'m> {
+    pub fn new(waves: u32, lds: u32, code: &Code, global: Track<'m>, order: bool) -> Check<'m> {
         Check {
             waves: vec![Shadow::default(); waves as usize],
             lds_written: vec![false; lds as usize],
             lds: vec![Cell::default(); lds as usize / 4 + 1],
+            lds_readers: vec![Mark::default(); lds as usize / 4 + 1],
             last_allocation: (0, 0, false),
             facts: FactTable::new(code),
-            races: Races::new(global.first_actor),
+            races: Races::new(global.first_actor, order),
             stored: [0; 2],
             global,
         }

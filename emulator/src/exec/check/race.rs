@@ -56,23 +56,16 @@ impl Mark {
     pub fn op(self) -> u32 {
         self.what >> 5
     }
+
+    /// Makes `mark` the last access of its kind; bytes of the same actor's stay beside it.
+    #[inline(always)]
+    fn note(&mut self, mark: Mark) {
+        let same = self.actor == mark.actor && self.is_atomic() == mark.is_atomic();
+        *self = Mark { what: mark.what | if same { self.bytes() } else { 0 }, ..mark };
+    }
 }
 
 impl Cell {
-    /// Takes an access as the last one; bytes of the same actor's stay beside it.
-    #[inline(always)]
-    pub fn note(&mut self, mark: Mark, writes: bool) {
-        let into = if writes { &mut self.write } else { &mut self.read };
-        let same = into.actor == mark.actor && into.is_atomic() == mark.is_atomic();
-        *into = Mark { what: mark.what | if same { into.bytes() } else { 0 }, ..mark };
-    }
-
-    /// As [`Cell::note`], for an access to all bytes.
-    #[inline(always)]
-    pub fn note_whole(&mut self, mark: Mark, writes: bool) {
-        *(if writes { &mut self.write } else { &mut self.read }) = mark;
-    }
-
     /// What nothing would tell of any more if `mark` were noted: of the actors behind `first`.
     #[inline(always)]
     pub fn lost_to(&self, mark: Mark, writes: bool, first: u32) -> Option<Touched> {
@@ -80,11 +73,6 @@ impl Cell {
         let stays = old.actor == mark.actor && old.is_atomic() == mark.is_atomic();
         let covered = old.bytes() & !mark.bytes() == 0 && (old.is_atomic() || !mark.is_atomic());
         (old.actor > first && !stays && !covered).then(|| Touched::by(old, writes))
-    }
-
-    /// A wave's earlier load turns out to be part of an atomic.
-    pub fn confirm_read(&mut self) {
-        self.read.what |= ATOMIC;
     }
 }
 
@@ -213,6 +201,8 @@ type Map<K, V> = HashMap<K, V, BuildHasherDefault<Mix>>;
 
 /// Who made which accesses, and what orders them.
 pub(super) struct Races {
+    /// Whether something in the kernel may order one workgroup's accesses behind another's.
+    orders_workgroups: bool,
     /// Numbers up to this one are actors of earlier launches.
     first: u32,
     /// Numbers up to this one are actors of earlier workgroups, which had another LDS.
@@ -233,8 +223,9 @@ pub(super) struct Races {
 }
 
 impl Races {
-    pub fn new(first: u32) -> Races {
+    pub fn new(first: u32, orders_workgroups: bool) -> Races {
         Races {
+            orders_workgroups,
             first,
             first_of_group: first,
             first_of_epoch: first,
@@ -298,6 +289,67 @@ impl Races {
             (other > first) & (other != actor) & !before_barrier
         };
         cells.iter().fold(false, |any, cell| any | may(cell.write.actor) | (writes & may(cell.read.actor)))
+    }
+
+    /// As [`Races::any_may_race`], for reads that are noted beside cells of LDS.
+    #[inline(always)]
+    pub fn any_reader_may_race(&self, readers: &[Mark], actor: u32) -> bool {
+        let epoch = self.first_of_epoch;
+        readers.iter().fold(false, |any, reader| any | (reader.actor > epoch) & (reader.actor != actor))
+    }
+
+    /// Notes an access in a cell. Of reads, LDS has room for those of two waves: whichever of the two writes later, the
+    /// other one's read is known. Global memory keeps another workgroup's, if nothing can order that before whoever
+    /// writes later.
+    #[inline(always)]
+    pub fn note<const IN_LDS: bool>(&self, cell: &mut Cell, reader: &mut Mark, mark: Mark, writes: bool) {
+        if writes {
+            cell.write.note(mark);
+        } else if IN_LDS && self.may_race::<true>(cell.read, mark.actor) {
+            reader.note(mark);
+        } else if IN_LDS || !self.keeps(cell.read, mark) {
+            cell.read.note(mark);
+        }
+    }
+
+    /// As [`Races::note`], for an access to all bytes of some dwords.
+    #[inline(always)]
+    pub fn note_whole<const IN_LDS: bool>(
+        &self,
+        cells: &mut [Cell],
+        readers: &mut [Mark],
+        mark: Mark,
+        writes: bool,
+    ) {
+        if writes {
+            cells.iter_mut().for_each(|cell| cell.write = mark);
+        } else if IN_LDS {
+            for (cell, reader) in cells.iter_mut().zip(readers) {
+                let beside = (cell.read.actor > self.first_of_epoch) & (cell.read.actor != mark.actor);
+                *reader = if beside { mark } else { *reader };
+                cell.read = if beside { cell.read } else { mark };
+            }
+        } else {
+            cells
+                .iter_mut()
+                .for_each(|cell| cell.read = if self.keeps(cell.read, mark) { cell.read } else { mark });
+        }
+    }
+
+    /// Whether a read of another workgroup tells more than `mark`, which this one makes now.
+    #[inline(always)]
+    fn keeps(&self, read: Mark, mark: Mark) -> bool {
+        !self.orders_workgroups
+            & (read.actor > self.first)
+            & (read.actor <= self.first_of_group)
+            & (mark.bytes() & !read.bytes() == 0)
+    }
+
+    /// A wave's earlier load turns out to be part of an atomic.
+    pub fn confirm(&self, read: &mut Mark, wave: u32) {
+        if self.wave_of(*read) == Some(wave) {
+            read.what |= ATOMIC;
+        }
     }
 
     /// The wave of this workgroup that made an access, if it was one of this workgroup.

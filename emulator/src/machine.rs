@@ -289,17 +289,11 @@ impl Module {
     }
 
     fn whole(&self) -> Arc<Code> {
-        let prepare = || {
-            let text = self.object.text_ranges();
-            let start = text.iter().map(|range| range.start).min().unwrap_or(0);
-            let end = text.iter().map(|range| range.end).max().unwrap_or(0);
-            Arc::new(self.prepare(start..end))
-        };
+        let prepare = || Arc::new(self.prepare(self.object.text_ranges()));
         self.whole.get_or_init(prepare).clone()
     }
 
-    fn prepare(&self, range: Range<u64>) -> Code {
-        let start = range.start.next_multiple_of(4);
+    fn prepare(&self, ranges: &[Range<u64>]) -> Code {
         let entries = self.entries.get_or_init(|| {
             let kernels = self.object.kernels().iter().map(|kernel| kernel.descriptor.entry);
             let functions = self.object.symbols().filter(|(_, symbol)| !symbol.is_data);
@@ -307,7 +301,12 @@ impl Module {
             entries.sort_unstable();
             entries
         });
-        Code::prepare(self.object.gfx(), self.object.image_bytes(start..range.end), start, entries)
+        let starts = ranges.iter().map(|range| range.start.next_multiple_of(4)..range.end);
+        let pieces: Vec<(u64, &[u8])> = starts
+            .filter(|range| !range.is_empty())
+            .map(|range| (range.start, self.object.image_bytes(range)))
+            .collect();
+        Code::prepare(self.object.gfx(), &pieces, entries)
     }
 
     /// The instructions that a kernel can reach: its own, unless it calls or jumps out of them.
@@ -320,7 +319,7 @@ impl Module {
             match text.filter(|range| info.code_bytes != 0 && end <= range.end) {
                 None => self.whole(),
                 Some(_) => {
-                    let code = self.prepare(start..end);
+                    let code = self.prepare(std::slice::from_ref(&(start..end)));
                     if code.is_closed() { Arc::new(code) } else { self.whole() }
                 }
             }

@@ -8,7 +8,7 @@ mod support;
 
 use std::io::Read as _;
 
-use amdgpu_emulator::{Gfx, decode};
+use amdgpu_emulator::{CodeObject, Gfx, decode};
 use support::hostile::{self, Random};
 
 fn setting(name: &str, default: u64) -> u64 {
@@ -76,6 +76,58 @@ fn random_instructions_end_or_fault() {
             }
             hostile::program(gfx, code, &mut random);
         });
+    }
+}
+
+/// Writes what the fuzz targets start from: a code object, and for each target programs of recorded encodings.
+#[test]
+#[ignore = "writes to fuzz/corpus"]
+fn seeds_for_the_fuzz_targets() {
+    let folder = |name: &str| {
+        let folder = format!("{}/fuzz/corpus/{name}", env!("CARGO_MANIFEST_DIR"));
+        std::fs::create_dir_all(&folder).expect("writable");
+        folder
+    };
+    std::fs::write(folder("object") + "/seed", hostile::seed()).expect("writable");
+    for (target, gfx) in Gfx::ALL.into_iter().enumerate() {
+        let encodings = encodings(gfx);
+        for case in 0..150 {
+            let mut random = Random::of_case(case);
+            let mut bytes = vec![target as u8, random.next() as u8];
+            for _ in 0..1 + random.below(12) {
+                bytes.extend(&encodings[random.below(encodings.len())]);
+            }
+            std::fs::write(format!("{}/{gfx}-{case}", folder("program")), bytes).expect("writable");
+        }
+    }
+}
+
+/// A kernel that may jump anywhere, and segments far from each other: what lies between them is no code, and once took
+/// gigabytes and minutes to be decoded as such.
+#[test]
+fn the_gap_between_two_segments_is_not_decoded() {
+    // asm Gfx1100
+    let program = "
+        s_setpc_b64 s[0:1] ; be804800
+    ";
+    let kernel = support::Kernel::new(Gfx::Gfx1100, program);
+    let mut bytes = kernel.elf();
+    let header = |n: usize, field: usize| 64 + n * 56 + field;
+    // The segment with the code moves up, and so does the kernel's entry; both segments are executable.
+    let distance = 0x0fff_0000u64;
+    let mut add = |at: usize| {
+        let value = u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
+        bytes[at..at + 8].copy_from_slice(&(value + distance).to_le_bytes());
+    };
+    add(header(1, 16));
+    let descriptor = kernel.build().symbol("test.kd").expect("the descriptor").address as usize;
+    add(descriptor + 16);
+    bytes[header(0, 4)] |= 1;
+    let object = CodeObject::parse(&bytes).expect("a code object");
+    assert_eq!((object.kernels().len(), object.text_ranges().len()), (1, 2));
+    assert!(object.image_size() > distance);
+    for case in 0..4 {
+        assert_eq!(hostile::object(&bytes, &mut Random::of_case(case)), 1);
     }
 }
 

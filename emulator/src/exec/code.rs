@@ -11,14 +11,12 @@ use crate::inst::{Format, Inst, Operand, SpecialReg};
 /// A code object's instructions, prepared.
 pub(crate) struct Code {
     pub gfx: Gfx,
-    /// The instructions in the order of their addresses, and one at the end for running off it.
+    /// The instructions in the order of their addresses, and behind each piece of code one for running off it.
     pub ops: Vec<Op>,
     /// The instruction behind each of `ops`; `None` where the bytes are none.
     pub insts: Vec<Option<Inst>>,
     /// Address of each of `ops` in dwords from `start`.
     at: Vec<u32>,
-    /// For each dword from `start` on, the index of the instruction that begins there.
-    index: Vec<u32>,
     /// Address of the first instruction, relative to the load address.
     pub start: u64,
     /// The highest vector register that an instruction names, plus one.
@@ -27,59 +25,71 @@ pub(crate) struct Code {
     pub agprs: usize,
 }
 
-/// No instruction begins here.
+/// A branch's target where no instruction begins.
 const NONE: u32 = u32::MAX;
 
 impl Code {
-    /// Prepares the machine code `bytes` at address `start`, a multiple of four; instructions begin anew at each of
-    /// `entries`, which ascend.
-    pub fn prepare(gfx: Gfx, bytes: &[u8], start: u64, entries: &[u64]) -> Code {
+    /// Prepares pieces of machine code with their addresses, multiples of four, which ascend; instructions begin anew at
+    /// each of `entries`, which ascend too.
+    pub fn prepare(gfx: Gfx, pieces: &[(u64, &[u8])], entries: &[u64]) -> Code {
+        let dwords: usize = pieces.iter().map(|(_, bytes)| bytes.len() / 4).sum();
+        let room = dwords * 3 / 4 + pieces.len();
+        let mut code = Code {
+            gfx,
+            ops: Vec::with_capacity(room),
+            insts: Vec::with_capacity(room),
+            at: Vec::with_capacity(room),
+            start: pieces.first().map_or(0, |(start, _)| *start),
+            vgprs: 0,
+            agprs: 0,
+        };
+        for (n, &(start, bytes)) in pieces.iter().enumerate() {
+            let end = code.add(bytes, start, entries);
+            if pieces.get(n + 1).is_none_or(|&(next, _)| next > end) {
+                code.push(bare::<RunsOff>(Unit::Control), None, end);
+            }
+        }
+        if code.ops.is_empty() {
+            code.push(bare::<RunsOff>(Unit::Control), None, code.start);
+        }
+        code.resolve_branches();
+        code
+    }
+
+    /// Adds machine code behind what is there, and gives the address behind its last whole dword.
+    fn add(&mut self, bytes: &[u8], start: u64, entries: &[u64]) -> u64 {
         let dwords = bytes.len() / 4;
         let first = entries.partition_point(|&entry| entry < start);
         let begins = entries[first..].iter().map(|&entry| ((entry - start) / 4) as usize);
         let mut begins = begins.take_while(|&entry| entry < dwords).peekable();
-
-        let mut code = Code {
-            gfx,
-            ops: Vec::with_capacity(dwords * 3 / 4 + 1),
-            insts: Vec::with_capacity(dwords * 3 / 4 + 1),
-            at: Vec::with_capacity(dwords * 3 / 4 + 1),
-            index: vec![NONE; dwords + 1],
-            start,
-            vgprs: 0,
-            agprs: 0,
-        };
         let mut dword = 0;
         let mut indexed = false;
         while dword < dwords {
             while begins.next_if(|&entry| entry <= dword).is_some() {}
             let limit = begins.peek().copied().unwrap_or(dwords);
-            let decoded = decode::decode(gfx, &bytes[dword * 4..limit * 4]).ok();
+            let decoded = decode::decode(self.gfx, &bytes[dword * 4..limit * 4]).ok();
             let size = decoded.as_ref().map_or(1, |inst| usize::from(inst.size) / 4).clamp(1, limit - dword);
             let op = match &decoded {
                 Some(inst) => {
-                    code.note_registers(inst);
+                    self.note_registers(inst);
                     indexed = match inst.name {
                         "s_set_gpr_idx_on" => true,
                         "s_set_gpr_idx_off" => false,
                         _ => indexed,
                     };
-                    lookup(gfx, inst, indexed)
+                    lookup(self.gfx, inst, indexed)
                 }
                 None => bare::<Illegal>(Unit::Control),
             };
-            code.push(op, decoded, dword);
+            self.push(op, decoded, start + dword as u64 * 4);
             dword += size;
         }
-        code.push(bare::<RunsOff>(Unit::Control), None, dwords);
-        code.resolve_branches();
-        code
+        start + dwords as u64 * 4
     }
 
-    fn push(&mut self, mut op: Op, inst: Option<Inst>, dword: usize) {
+    fn push(&mut self, mut op: Op, inst: Option<Inst>, address: u64) {
         op.inst = self.insts.len() as u32;
-        self.index[dword] = op.inst;
-        self.at.push(dword as u32);
+        self.at.push(((address - self.start) / 4) as u32);
         self.ops.push(op);
         self.insts.push(inst);
     }
@@ -90,8 +100,8 @@ impl Code {
             let Some(inst) = &self.insts[at] else { continue };
             if let Some(distance) = control::branch_distance(inst) {
                 let target = i64::from(self.at[at]) + i64::from(inst.size / 4) + distance;
-                let index = usize::try_from(target).ok().and_then(|target| self.index.get(target));
-                self.ops[at].imm = u64::from(index.copied().unwrap_or(NONE));
+                let index = u32::try_from(target).ok().and_then(|target| self.index_at(target));
+                self.ops[at].imm = u64::from(index.unwrap_or(NONE));
             }
         }
     }
@@ -129,8 +139,12 @@ impl Code {
     /// The index of the instruction at `address` (relative to the load address).
     pub fn index_of(&self, address: u64) -> Option<u32> {
         let offset = address.checked_sub(self.start).filter(|offset| offset % 4 == 0)?;
-        let index = *self.index.get(usize::try_from(offset / 4).ok()?)?;
-        (index != NONE).then_some(index)
+        self.index_at(u32::try_from(offset / 4).ok()?)
+    }
+
+    /// The index of the instruction so many dwords behind `start`.
+    fn index_at(&self, dword: u32) -> Option<u32> {
+        self.at.binary_search(&dword).ok().map(|index| index as u32)
     }
 
     /// The address (relative to the load address) of the instruction with the given index.

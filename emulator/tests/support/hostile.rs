@@ -112,7 +112,7 @@ fn launch_all(object: &CodeObject, random: &mut Random) {
                 .collect();
             let mut options = LaunchOptions::default();
             options.instruction_budget = 500;
-            options.threads = 1;
+            options.threads = if random.below(32) == 0 { 2 } else { 1 };
             options.check = random.below(2) == 0;
             options.profile = random.below(8) == 0;
             options.shuffle = (random.below(4) == 0).then(|| random.next());

@@ -90,7 +90,7 @@ fn compare(gfx: Gfx, memory: &Memory, program: &[&Encoding], random: &mut Random
     slow.scc = random.below(2) == 0;
     let mut bytes: Vec<u8> = program.iter().flat_map(|encoding| encoding.bytes.iter().copied()).collect();
     bytes.extend(assemble(gfx, ""));
-    let code = Code::prepare(gfx, &bytes, 0, &[0]);
+    let code = Code::prepare(gfx, &[(0, &bytes)], &[0]);
     let mut env = Env::new(&code, 0, memory, 0, None);
     env.begin_workgroup(1);
     let mut fast = Wave::new(gfx.wave_size());

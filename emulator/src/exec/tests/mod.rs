@@ -98,7 +98,7 @@ fn run_with(
     let bytes = assemble(gfx, program);
     let base = memory.alloc(bytes.len() as u64, None).expect("memory");
     memory.write(base, &bytes).expect("allocated");
-    let code = Code::prepare(gfx, &bytes, 0, &[0]);
+    let code = Code::prepare(gfx, &[(0, &bytes)], &[0]);
     let mut env = Env::new(&code, base, memory, 1024, None);
     env.begin_workgroup(1);
     let mut wave = Wave::new(gfx.wave_size());

@@ -74,7 +74,7 @@ fn vector_loops_equal_definitions() {
         let mut seen = BTreeSet::new();
         let mut random = Random(gfx as u64);
         let memory = Memory::new(1 << 20).expect("memory");
-        let code = Code::prepare(gfx, &[], 0, &[]);
+        let code = Code::prepare(gfx, &[], &[]);
         for (hex, text) in text.lines().filter_map(|line| line.split_once('\t')) {
             let Ok(inst) = decode::decode(gfx, &bytes(hex)) else { continue };
             if !text.starts_with("v_") || inst.format == crate::inst::Format::Vopd {

@@ -103,7 +103,7 @@ impl Lab {
 
     fn run_op(&mut self, op: &Op) {
         let memory = Memory::new(1 << 20).expect("memory");
-        let code = Code::prepare(self.gfx, &[], 0, &[]);
+        let code = Code::prepare(self.gfx, &[], &[]);
         let mut env = Env::new(&code, 0, &memory, 0, self.perturb);
         // SAFETY: `lookup` chose the function for this machine.
         let flow = unsafe { (op.run)(&mut self.wave, &mut env, op) };

@@ -30,18 +30,20 @@
 //!
 //! # What is the same every time
 //! A launch gives the same memory, counts and report, whatever the number of threads. Workgroups run in parallel;
-//! a kernel whose result could depend on their order (a float atomic, an atomic that returns the old value) runs on
-//! one thread. [`LaunchOptions::shuffle`] runs workgroups and waves in another order, to find out whether a result
-//! depends on it; [`LaunchOptions::perturb`] moves results that the ISA leaves open (`v_exp_f32`, `v_rcp_f32`, …)
-//! within their stated error.
+//! a kernel whose result could depend on their order (a float atomic, an atomic that returns the old value; in check
+//! mode also an atomic load or a cache invalidation) runs on one thread. If several threads find something in check
+//! mode, the launch is undone and runs again on one thread for its report. [`LaunchOptions::shuffle`] runs workgroups
+//! and waves in another order, to find out whether a result depends on it; [`LaunchOptions::perturb`] moves results
+//! that the ISA leaves open (`v_exp_f32`, `v_rcp_f32`, …) within their stated error.
 //!
 //! # Check mode
 //! Out-of-bounds accesses, use after free, misaligned atomics, traps (what a panic becomes), endless loops and jumps
 //! into nowhere are always faults. [`LaunchOptions::check`] also finds reads of memory, LDS and registers that nobody
 //! has written, races in LDS and global memory, barriers that not all waves reach, and registers that are used before
 //! the load into them was waited for. What orders two accesses: barriers, and atomics with what their orderings
-//! become in machine code, waits for stores before a release and cache invalidations behind an acquire. A report says
-//! which allocation an address is in or next to, and what [`Machine::alloc_labelled`] was told about it:
+//! become in machine code, waits for stores before a release and cache invalidations behind an acquire. Each thread, of
+//! at most eight, makes notes that take four times the memory that it accesses. A report says which allocation an
+//! address is in or next to, and what [`Machine::alloc_labelled`] was told about it:
 //!
 //! ```
 //! # use amdgpu_emulator::{Gfx, Machine, MachineOptions};
@@ -64,9 +66,10 @@
 //! `cargo bench` prints it in millions of lane instructions (instructions × work-items) a second. On two cores of an AMD
 //! EPYC (Zen 4) that other programs used too, at a priority above theirs: 2,350 for an affine map of 1 Mi f32 on
 //! gfx1100, 5,250 for a polynomial of 64 multiply-adds, 3,050 for a product of matrices through LDS: 36 to 153 times a
-//! scalar interpreter. Check mode runs on one thread, and takes 4.6, 3.7 and 6.1 times as long as both threads
-//! without it. From the bytes of a code object of 6.5 MB and 270 kernels to a machine that has it with its largest
-//! kernel decoded (3,856 instructions): 4.1 ms, 1.2 ms more where the bytes have to be copied.
+//! scalar interpreter. Check mode takes 2.5, 2.1 and 3.3 times as long. From the bytes of a code object of 6.5 MB and
+//! 270 kernels to a machine that has it with its largest kernel decoded (3,856 instructions): 4.1 ms, 1.2 ms more where
+//! the bytes have to be copied. Its first fault report reads debug information for milliseconds; further ones take two
+//! microseconds.
 //!
 //! # What to trust
 //! `INSTRUCTIONS.md` lists for each target which instructions are exact, which are exact in a chosen order, which are

@@ -443,13 +443,33 @@ impl Exec for Permute {
 struct BPermute<const FETCH_INACTIVE: bool>;
 impl<const FETCH_INACTIVE: bool> Exec for BPermute<FETCH_INACTIVE> {
     /// Pulls from lane `address / 4`, wrapping around; inactive lanes give zero.
+    #[inline(always)]
     fn exec(w: &mut Wave, _: &mut Env<'_>, op: &Op) -> Flow {
-        let (Src::Vgpr(address), Src::Vgpr(data)) = (op.src[0], op.src[1]) else { return Flow::Next };
-        let (size, exec) = (w.size() as usize, w.exec64());
-        write_lanes(w, op.dst[0], |w, lane| {
-            let from = w.lane(address, lane).wrapping_add(op.imm as u32) as usize / 4 % size;
-            if FETCH_INACTIVE || exec >> from & 1 != 0 { w.lane(data, from) } else { 0 }
-        });
+        let (Src::Vgpr(address), Src::Vgpr(data), Dst::Vgpr(register)) = (op.src[0], op.src[1], op.dst[0])
+        else {
+            return Flow::Next;
+        };
+        // In a wave of 32 lanes both halves are the one that there is.
+        let mut values = [Row::ZERO; 2];
+        for (half, row) in values.iter_mut().enumerate() {
+            let half = half & (w.halves() - 1);
+            let exec = if FETCH_INACTIVE { u32::MAX } else { w.exec(half) };
+            let data = w.vgpr(data, half);
+            for lane in 0..LANES {
+                row.0[lane] = data.0[lane] & (exec >> lane & 1).wrapping_neg();
+            }
+        }
+        let mut results = [Row::ZERO; 2];
+        for half in 0..w.halves() {
+            let addresses = w.vgpr(address, half);
+            for lane in 0..LANES {
+                let from = addresses.0[lane].wrapping_add(op.imm as u32) as usize / 4 % (2 * LANES);
+                results[half].0[lane] = values[from / LANES].0[from % LANES];
+            }
+        }
+        for half in 0..w.halves() {
+            w.write(register, half, &results[half]);
+        }
         Flow::Next
     }
 }

@@ -340,10 +340,17 @@ impl<const UP: bool> Exec for Count<UP> {
     fn exec(w: &mut Wave, env: &mut Env<'_>, op: &Op) -> Flow {
         let Dst::Vgpr(register) = op.dst[0] else { return Flow::Next };
         let offset = (w.m0() & 0xffff) + (op.imm as u32 & 0xffff);
-        let Some(cell) = env.lds.get_mut(offset as usize..offset as usize + 4) else {
-            let (access, offset, limit) = (Access::Atomic, u64::from(offset), env.lds.len() as u32);
-            return env.raise(Fault::LdsOutOfBounds { access, offset, size: 4, limit }, None);
-        };
+        let (access, size, limit) = (Access::Atomic, 4, env.lds.len() as u32);
+        if offset + size > limit {
+            return env.raise(Fault::LdsOutOfBounds { access, offset: offset.into(), size, limit }, None);
+        }
+        // The wave's is one access.
+        let address = env.lds.as_ptr().expose_provenance() as u64 + u64::from(offset);
+        let lanes = Lanes { op, access, half: 0, mask: 1, addresses: &[address; LANES], size };
+        if let Some(flow) = env.note_lds(w, lanes) {
+            return flow;
+        }
+        let cell = &mut env.lds[offset as usize..][..4];
         let old = u32::from_le_bytes([cell[0], cell[1], cell[2], cell[3]]);
         let lanes = w.exec64().count_ones();
         let new = if UP { old.wrapping_add(lanes) } else { old.wrapping_sub(lanes) };

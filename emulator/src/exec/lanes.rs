@@ -239,18 +239,31 @@ impl Fetch {
     }
 }
 
-/// Loads a dword per lane of `mask` to LDS, at M0 + `offset` + four times the lane's number.
+/// Loads a dword per lane of `mask` to LDS, at M0 + the instruction's offset + four times the lane's number.
 ///
 /// # Safety
 /// As many bytes as are fetched can be read at the address of every lane of `mask`.
 pub(super) unsafe fn load_to_lds(
     w: &Wave,
     env: &mut Env<'_>,
+    op: &Op,
     (half, mask): (usize, u32),
     addresses: &Addresses,
-    fetch: Fetch,
-    offset: u32,
 ) -> Option<Flow> {
+    let fetch = Fetch::unpack(op.imm);
+    let start = (w.m0() & 0xffff).wrapping_add(op.imm as u32);
+    let number = |lane: usize| (half * LANES + lane) as u32;
+    let offsets: Addresses = std::array::from_fn(|lane| u64::from(start.wrapping_add(number(lane) * 4)));
+    let (access, limit) = (Access::Write, env.lds.len() as u32);
+    if let Some(lane) = lanes_of(mask).find(|&lane| offsets[lane] + 4 > u64::from(limit)) {
+        let fault = Fault::LdsOutOfBounds { access, offset: offsets[lane], size: 4, limit };
+        return Some(env.raise(fault, Some(number(lane))));
+    }
+    let base = env.lds.as_mut_ptr().expose_provenance() as u64;
+    let into = offsets.map(|offset| base + offset);
+    if let Some(flow) = env.note_lds(w, Lanes { op, access, half, mask, addresses: &into, size: 4 }) {
+        return Some(flow);
+    }
     for lane in lanes_of(mask) {
         let mut bytes = [0; 4];
         // SAFETY: by the caller's promise; `fetch.bytes` is at most 4.
@@ -263,14 +276,7 @@ pub(super) unsafe fn load_to_lds(
             (true, 2) => value as i16 as u32,
             _ => value,
         };
-        let number = (half * LANES + lane) as u32;
-        let at = (w.m0() & 0xffff).wrapping_add(offset).wrapping_add(number * 4);
-        let limit = env.lds.len() as u32;
-        let Some(cell) = env.lds.get_mut(at as usize..(at as usize).saturating_add(4)) else {
-            let (access, offset) = (Access::Write, u64::from(at));
-            return Some(env.raise(Fault::LdsOutOfBounds { access, offset, size: 4, limit }, Some(number)));
-        };
-        cell.copy_from_slice(&value.to_le_bytes());
+        env.lds[offsets[lane] as usize..][..4].copy_from_slice(&value.to_le_bytes());
     }
     None
 }

@@ -187,10 +187,8 @@ impl<P: Place> Exec for LdsLoad<P> {
                 Ok(resolved) => resolved,
                 Err(flow) => return flow,
             };
-            let lanes = (half, inside);
             // SAFETY: `resolve` checked the lanes of `inside`.
-            if let Some(flow) = unsafe { lanes::load_to_lds(w, env, lanes, &addresses, fetch, op.imm as u32) }
-            {
+            if let Some(flow) = unsafe { lanes::load_to_lds(w, env, op, (half, inside), &addresses) } {
                 return flow;
             }
         }

@@ -21,6 +21,18 @@ pub fn byte_f32(word: u32, i: u32) -> f32 {
     ((word << (24 - 8 * i)) as i32 >> 24) as f32
 }
 
+/// The four bytes that the nibbles of `selector` name, of the eight of `low` and `high`.
+#[cfg(target_arch = "nvptx64")]
+#[inline(always)]
+pub fn permute(low: u32, high: u32, selector: u32) -> u32 {
+    unsafe extern "C" {
+        #[link_name = "llvm.nvvm.prmt"]
+        fn prmt(low: u32, high: u32, selector: u32) -> u32;
+    }
+    // SAFETY: touches no memory
+    unsafe { prmt(low, high, selector) }
+}
+
 /// Loads `N` consecutive words from an address that is a multiple of two.
 ///
 /// AMD GPUs do that in wide loads; elsewhere aligned words are loaded and shifted together.

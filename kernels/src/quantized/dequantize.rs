@@ -2,9 +2,8 @@
 //! so that an f32 result is rounded once, and an f16 result then once more.
 
 use super::format::{Format, SEGMENT};
-use super::nibbles::minus;
+use super::nibbles::floats;
 use super::*;
-use amdgpu_device::bytes::byte_f32;
 use amdgpu_device::grid::{
     global_id_x, global_size_x, local_id_x, local_id_y, workgroup_id_x, workgroup_id_y, workgroup_size_x,
     workgroup_size_y, workgroups_y,
@@ -16,6 +15,27 @@ use amdgpu_device::prelude::*;
 /// Words of four quants whose elements one lane stores at once, as 16 bytes.
 const fn words<O>() -> usize {
     VECTOR_BYTES / size_of::<O>() / 4
+}
+
+/// The elements of words of a chunk, in one of its segments.
+#[inline(always)]
+fn dequantized<F: Format, const WORDS: usize>(
+    bits: &F::Bits<WORDS>,
+    header: F::Header,
+    chunk: u32,
+    segment: u32,
+) -> [[f32; 4]; WORDS] {
+    let Scale { scale, minimum } = F::scale(header, chunk, segment);
+    let mut out = [[0.0; 4]; WORDS];
+    let mut word = 0;
+    while word < WORDS {
+        let quants = floats::<F>(F::quants(bits, word, chunk, segment));
+        out[word] = quants.map(|quant| {
+            if const { F::MINIMUM } { scale * quant - minimum } else { product(scale, quant) }
+        });
+        word += 1;
+    }
+    out
 }
 
 /// The elements of `WORDS` words from element `first` of a row on. `WORDS` divides 4, `first` is a multiple of
@@ -35,29 +55,14 @@ pub(super) unsafe fn elements<F: Format, const WORDS: usize>(
         let block = row.add(first / F::ELEMENTS as usize * F::BYTES);
         F::of_segment::<WORDS>(block, chunk, segment, at % SEGMENT / 4)
     };
-    let Scale { scale, minimum } = F::scale(header, chunk, segment);
-    let mut out = [[0.0; 4]; WORDS];
-    let mut word = 0;
-    while word < WORDS {
-        let quants = F::quants(&bits, word, chunk, segment);
-        let quants = if const { F::OFFSET == 0 } { quants } else { minus(quants, F::OFFSET) };
-        let mut i = 0;
-        while i < 4 {
-            let quant = byte_f32(quants, i as u32);
-            out[word][i] = if const { F::MINIMUM } { scale * quant - minimum } else { product(scale, quant) };
-            i += 1;
-        }
-        word += 1;
-    }
-    out
+    dequantized::<F, WORDS>(&bits, header, chunk, segment)
 }
 
-/// Stores elements, at once where `whole`.
+/// Stores elements, at once if `WHOLE`.
 #[inline(always)]
-unsafe fn write<O: Float, const WORDS: usize, const N: usize>(
+unsafe fn write<O: Float, const WORDS: usize, const N: usize, const WHOLE: bool>(
     out: *mut O,
     from: [[f32; 4]; WORDS],
-    whole: bool,
 ) {
     const { assert!(N == 4 * WORDS) };
     let mut elements = [O::ZERO; N];
@@ -68,7 +73,7 @@ unsafe fn write<O: Float, const WORDS: usize, const N: usize>(
     }
     // SAFETY: the caller's
     unsafe {
-        if whole {
+        if const { WHOLE } {
             store(out, elements);
         } else {
             let mut i = 0;
@@ -80,38 +85,109 @@ unsafe fn write<O: Float, const WORDS: usize, const N: usize>(
     }
 }
 
-/// Dequantizes a row of `count` elements as lane number `lane` of `lanes`.
-#[inline(always)]
-unsafe fn row<F: Format, O: Float, const WORDS: usize, const N: usize>(
-    from: *const u8,
-    out: *mut O,
-    count: usize,
-    lane: usize,
-    lanes: usize,
-) {
-    let whole = is_aligned(out);
-    let units = count / N;
-    let mut unit = lane;
-    // SAFETY: the caller's
-    unsafe {
-        while unit < units {
-            // Two at a time, so that the loads of one do not wait for those of the other.
-            let next = unit + lanes;
-            let both = next < units;
-            let a = elements::<F, WORDS>(from, unit * N);
-            let b = elements::<F, WORDS>(from, if both { next } else { unit } * N);
-            write::<O, WORDS, N>(out.add(unit * N), a, whole);
-            if both {
-                write::<O, WORDS, N>(out.add(next * N), b, whole);
-            }
-            unit = next + lanes;
+/// Some words of a chunk, as loaded, which have elements in each of its segments.
+struct Unit<F: Format, const WORDS: usize> {
+    block: u32,
+    chunk: u32,
+    /// The first of the words.
+    first: u32,
+    bits: F::Bits<WORDS>,
+    header: F::Header,
+}
+
+impl<F: Format, const WORDS: usize> Unit<F, WORDS> {
+    /// Units of a block.
+    const PER_BLOCK: u32 = F::CHUNKS * (4 / WORDS as u32);
+
+    /// Loads unit number `number` of a row.
+    #[inline(always)]
+    unsafe fn load(row: *const u8, number: u32) -> Self {
+        let (block, within) = (number / Self::PER_BLOCK, number % Self::PER_BLOCK);
+        let per_chunk = const { 4 / WORDS as u32 };
+        let (chunk, first) = (within / per_chunk, within % per_chunk * WORDS as u32);
+        // SAFETY: the caller's
+        unsafe {
+            let from = row.add(block as usize * F::BYTES);
+            Unit { block, chunk, first, bits: F::bits(from, chunk, first), header: F::header(from, chunk) }
+        }
+    }
+
+    /// Writes its elements, where they belong in the row.
+    #[inline(always)]
+    unsafe fn write<O: Float, const N: usize, const WHOLE: bool>(self, out: *mut O) {
+        let Unit { block, chunk, first, bits, header } = self;
+        let mut segment = 0;
+        while segment < F::SEGMENTS {
+            let elements = dequantized::<F, WORDS>(&bits, header, chunk, segment);
+            let at = block * F::ELEMENTS + F::place(chunk, segment) * SEGMENT + 4 * first;
+            // SAFETY: the caller's
+            unsafe { write::<O, WORDS, N, WHOLE>(out.add(at as usize), elements) };
+            segment += 1;
         }
     }
 }
 
-/// [`row`] with 16 bytes of output at a time.
+/// Dequantizes a row of `count` elements as lane number `lane` of `lanes`, up to `AT_ONCE` units at a time: all loads, then
+/// the rest. `out` is a multiple of 16 bytes if `WHOLE`.
 #[inline(always)]
-unsafe fn any_row<F: Format, O: Float>(
+unsafe fn row<
+    F: Format,
+    O: Float,
+    const WORDS: usize,
+    const N: usize,
+    const AT_ONCE: usize,
+    const WHOLE: bool,
+>(
+    from: *const u8,
+    out: *mut O,
+    count: usize,
+    lane: usize,
+    lanes: usize,
+) {
+    /// Elements that are counted in 32 bits.
+    const MOST: usize = 1 << 31;
+    let (mut from, mut out, mut blocks) = (from, out, count / F::ELEMENTS as usize);
+    // No more lanes than those have units of at least four elements.
+    let (lane, lanes) = (lane.min(MOST / 4) as u32, lanes.min(MOST / 4) as u32);
+    // SAFETY: the caller's
+    unsafe {
+        while blocks > 0 {
+            let now = blocks.min(MOST / F::ELEMENTS as usize);
+            let units = now as u32 * Unit::<F, WORDS>::PER_BLOCK;
+            let mut unit = lane;
+            if const { AT_ONCE >= 4 } {
+                while unit + 3 * lanes < units {
+                    let [a, b, c, d] =
+                        [0, 1, 2, 3].map(|i| Unit::<F, WORDS>::load(from, unit + i * lanes));
+                    a.write::<O, N, WHOLE>(out);
+                    b.write::<O, N, WHOLE>(out);
+                    c.write::<O, N, WHOLE>(out);
+                    d.write::<O, N, WHOLE>(out);
+                    unit += 4 * lanes;
+                }
+            }
+            if const { AT_ONCE >= 2 } {
+                while unit + lanes < units {
+                    let [a, b] = [0, 1].map(|i| Unit::<F, WORDS>::load(from, unit + i * lanes));
+                    a.write::<O, N, WHOLE>(out);
+                    b.write::<O, N, WHOLE>(out);
+                    unit += 2 * lanes;
+                }
+            }
+            while unit < units {
+                Unit::<F, WORDS>::load(from, unit).write::<O, N, WHOLE>(out);
+                unit += lanes;
+            }
+            from = from.wrapping_add(now * F::BYTES);
+            out = out.wrapping_add(now * F::ELEMENTS as usize);
+            blocks -= now;
+        }
+    }
+}
+
+/// [`row`] with 16 bytes of output of each segment at a time, and so many segments (at least one unit's).
+#[inline(always)]
+unsafe fn any_row<F: Format, O: Float, const SEGMENTS: u32>(
     from: *const u8,
     out: *mut O,
     count: usize,
@@ -120,11 +196,23 @@ unsafe fn any_row<F: Format, O: Float>(
 ) {
     // SAFETY: the caller's
     unsafe {
-        match const { words::<O>() } {
-            1 => row::<F, O, 1, 4>(from, out, count, lane, lanes),
-            _ => row::<F, O, 2, 8>(from, out, count, lane, lanes),
+        match const { (words::<O>(), SEGMENTS / F::SEGMENTS) } {
+            (1, _) if !is_aligned(out) => row::<F, O, 1, 4, 1, false>(from, out, count, lane, lanes),
+            (1, 0 | 1) => row::<F, O, 1, 4, 1, true>(from, out, count, lane, lanes),
+            (1, 2 | 3) => row::<F, O, 1, 4, 2, true>(from, out, count, lane, lanes),
+            (1, _) => row::<F, O, 1, 4, 4, true>(from, out, count, lane, lanes),
+            _ if !is_aligned(out) => row::<F, O, 2, 8, 1, false>(from, out, count, lane, lanes),
+            (_, 0 | 1) => row::<F, O, 2, 8, 1, true>(from, out, count, lane, lanes),
+            (_, 2 | 3) => row::<F, O, 2, 8, 2, true>(from, out, count, lane, lanes),
+            _ => row::<F, O, 2, 8, 4, true>(from, out, count, lane, lanes),
         }
     }
+}
+
+/// Lanes that share a block of 256 elements, which has so many units or more.
+const fn sharing<F: Format, O>() -> usize {
+    let units = F::CHUNKS as usize * (4 / words::<O>());
+    if units < 32 { units } else { 32 }
 }
 
 /// `y = dequantized x`, `k` blocks.
@@ -132,11 +220,11 @@ unsafe fn any_row<F: Format, O: Float>(
     name = "dequantize_block_{F}_{O}",
     F in [q4_0: Q4_0, q4_1: Q4_1, q8_0: Q8_0],
     O in [f32, f16],
-    launch(workgroup = 256, items = k * 4),
+    launch(workgroup = 256, items_per_lane = 2, items = k * 4),
 )]
 pub unsafe fn dequantize_blocks<F: Format, O: Float>(vx: *const u8, #[len(k * 32)] y: *mut O, k: i32) {
     // SAFETY: the caller gives so many blocks
-    unsafe { any_row::<F, O>(vx, y, k.max(0) as usize * 32, global_id_x(), global_size_x()) }
+    unsafe { any_row::<F, O, 4>(vx, y, k.max(0) as usize * 32, global_id_x(), global_size_x()) }
 }
 
 /// `y = dequantized x`, `k` elements.
@@ -148,7 +236,7 @@ pub unsafe fn dequantize_blocks<F: Format, O: Float>(vx: *const u8, #[len(k * 32
 )]
 pub unsafe fn dequantize_elements<F: Format, O: Float>(vx: *const u8, #[len(k)] y: *mut O, k: i32) {
     // SAFETY: the caller gives so many blocks
-    unsafe { any_row::<F, O>(vx, y, k.max(0) as usize / 32 * 32, global_id_x(), global_size_x()) }
+    unsafe { any_row::<F, O, 4>(vx, y, k.max(0) as usize / 32 * 32, global_id_x(), global_size_x()) }
 }
 
 /// `y = dequantized x`, as many blocks of 256 elements as the launch says: in x, the lanes of a workgroup share one
@@ -157,21 +245,21 @@ pub unsafe fn dequantize_elements<F: Format, O: Float>(vx: *const u8, #[len(k)] 
     name = "dequantize_block_{F}_{O}",
     F in [q4_K: Q4K, q8_K: Q8K],
     O in [f32, f16],
-    launch(workgroup = [32, 8]),
+    launch(workgroup = [sharing::<F, O>(), 256 / sharing::<F, O>()], items_per_lane = 32 / sharing::<F, O>()),
 )]
 #[amdgpu_kernel(
     name = "dequantize_block_{F}_{O}",
     F in [q2_K: Q2K, q3_K: Q3K, q5_K: Q5K, q6_K: Q6K],
     O in [f32, f16],
     // Candle gives a block 64 lanes.
-    launch(workgroup = [32, 8], items_per_lane = 2),
+    launch(workgroup = [sharing::<F, O>(), 256 / sharing::<F, O>()], items_per_lane = 64 / sharing::<F, O>()),
 )]
 pub unsafe fn dequantize_large_blocks<F: Format, O: Float>(vx: *const u8, y: *mut O) {
     let block = workgroup_id_x() as usize * workgroup_size_y() as usize + local_id_y() as usize;
     // SAFETY: the caller launches as many lanes as there are blocks
     unsafe {
         let (from, out) = (vx.add(block * F::BYTES), y.add(block * F::ELEMENTS as usize));
-        any_row::<F, O>(from, out, F::ELEMENTS as usize, local_id_x() as usize, workgroup_size_x() as usize)
+        any_row::<F, O, 4>(from, out, F::ELEMENTS as usize, local_id_x() as usize, workgroup_size_x() as usize)
     }
 }
 
@@ -193,25 +281,38 @@ fn row_number() -> usize {
 #[amdgpu_kernel(
     name = "get_rows_{F}",
     F in [q4_0: Q4_0, q4_1: Q4_1, q5_0: Q5_0, q5_1: Q5_1, q8_0: Q8_0],
-    // Candle gives a row 256 lanes in x.
-    launch(workgroup = [64, 4], items_per_lane = 4),
+    // Candle gives a row 256 lanes in x for each 512 elements,
+    launch(workgroup = [16, 8], items_per_lane = 256 / 16),
 )]
 #[amdgpu_kernel(
     name = "get_rows_{F}",
     F in [q4_K: Q4K],
-    launch(workgroup = [32, 8]),
+    // 32 lanes for each 256,
+    launch(workgroup = [16, 8], items_per_lane = 32 / 16),
 )]
 #[amdgpu_kernel(
     name = "get_rows_{F}",
     F in [q2_K: Q2K, q3_K: Q3K, q5_K: Q5K, q6_K: Q6K],
-    launch(workgroup = [32, 8], items_per_lane = 2),
+    // or 64.
+    launch(workgroup = [16, 8], items_per_lane = 64 / 16),
 )]
 pub unsafe fn get_rows<F: Format>(src0: *const u8, src1: *const u32, dst: *mut f32, ne00: i64, nb01: usize) {
-    let (row, (lane, lanes)) = (row_number(), lane_of_row());
+    let row = row_number();
+    let blocks = ne00 as usize / F::ELEMENTS as usize;
+    // Each workgroup in y has blocks that lie side by side.
+    let (part, parts) = (workgroup_id_y() as usize, workgroups_y() as usize);
+    let each = if blocks <= u32::MAX as usize {
+        (blocks as u32).div_ceil(parts as u32) as usize
+    } else {
+        blocks.div_ceil(parts)
+    };
+    let first = (part * each).min(blocks);
+    let count = each.min(blocks - first) * F::ELEMENTS as usize;
     // SAFETY: the caller launches as many rows as there are, and gives indices of rows
     unsafe {
-        let from = src0.add(src1.add(row).read() as usize * nb01);
-        any_row::<F, f32>(from, dst.add(row * ne00 as usize), ne00 as usize, lane, lanes)
+        let from = src0.add(src1.add(row).read() as usize * nb01 + first * F::BYTES);
+        let out = dst.add(row * ne00 as usize + first * F::ELEMENTS as usize);
+        any_row::<F, f32, 8>(from, out, count, local_id_x() as usize, workgroup_size_x() as usize)
     }
 }
 

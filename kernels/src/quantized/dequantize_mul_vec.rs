@@ -3,6 +3,8 @@
 use super::dequantize::elements;
 use super::format::Format;
 use super::lanes::Team;
+#[cfg(target_arch = "nvptx64")]
+use super::lanes::workgroup_size;
 use super::*;
 use amdgpu_device::grid::{workgroup_id_x, workgroups_x};
 use amdgpu_device::math::fma;
@@ -14,12 +16,12 @@ use amdgpu_device::prelude::*;
 #[amdgpu_kernel(
     name = "dequantize_mul_mat_vec_{F}_cuda",
     F in [q4_0: Q4_0, q4_1: Q4_1, q5_0: Q5_0, q5_1: Q5_1, q8_0: Q8_0],
-    launch(workgroup = 256, items_per_lane = ROWS, items = nrows * 32),
+    launch(workgroup = LANES, max_workgroup = 256, items_per_lane = WORKGROUP_ROWS * 32 / LANES, items = nrows * 32),
 )]
 #[amdgpu_kernel(
     name = "dequantize_mul_mat_vec_{F}",
     F in [q2_k: Q2K, q3_k: Q3K, q4_k: Q4K, q6_k: Q6K],
-    launch(workgroup = 256, items_per_lane = ROWS, items = nrows * 32),
+    launch(workgroup = LANES, max_workgroup = 256, items_per_lane = WORKGROUP_ROWS * 32 / LANES, items = nrows * 32),
 )]
 pub unsafe fn dequantize_mul_mat_vec<F: Format>(
     vx: *const u8,
@@ -36,7 +38,7 @@ pub unsafe fn dequantize_mul_mat_vec<F: Format>(
 #[amdgpu_kernel(
     name = "dequantize_mul_mat_vec_{F}",
     F in [q5_k: Q5K],
-    launch(workgroup = 256, items_per_lane = ROWS, items = nrows * 32),
+    launch(workgroup = LANES, max_workgroup = 256, items_per_lane = WORKGROUP_ROWS * 32 / LANES, items = nrows * 32),
 )]
 pub unsafe fn dequantize_mul_mat_vec_of_rows<F: Format>(
     vx: *const u8,
@@ -51,11 +53,20 @@ pub unsafe fn dequantize_mul_mat_vec_of_rows<F: Format>(
 
 /// Rows of a team.
 const ROWS: usize = 2;
+/// Lanes of a workgroup.
+const LANES: usize = if cfg!(target_arch = "nvptx64") { 128 } else { 256 };
+/// Rows of a workgroup.
+const WORKGROUP_ROWS: usize = if cfg!(target_arch = "nvptx64") { 4 } else { LANES / 32 * ROWS };
 /// Elements that a lane takes at a time: so few that neighbouring lanes read the vector together.
 const EACH: usize = 8;
 
 #[inline(always)]
 unsafe fn mul_vec<F: Format>(matrix: *const u8, vector: *const f32, out: *mut f32, columns: u32, rows: u32) {
+    #[cfg(target_arch = "nvptx64")]
+    if workgroup_size().is_multiple_of(32) && is_aligned(vector) {
+        // SAFETY: the caller's
+        return unsafe { super::by_words::mul_vec::<F>(matrix, vector, out, columns, rows) };
+    }
     let team = Team::mine();
     let row_bytes = (columns / F::ELEMENTS) as usize * F::BYTES;
     let whole = is_aligned(vector);

@@ -1,5 +1,9 @@
 //! Pieces of words that formats share.
 
+#[cfg(not(target_arch = "nvptx64"))]
+use amdgpu_device::bytes::byte_f32;
+#[cfg(target_arch = "nvptx64")]
+use amdgpu_device::bytes::permute;
 use amdgpu_device::f16;
 
 /// The low nibble of each byte, or the high one if `high` is 1.
@@ -66,4 +70,24 @@ impl SixBits {
         let (s, m) = (if group < 4 { low.0 } else { high.0 }, if group < 4 { low.1 } else { high.1 });
         super::Scale { scale: low_half(halves) * s as f32, minimum: high_half(halves) * m as f32 }
     }
+}
+
+/// The quants of a word as floats, without the format's offset.
+#[inline(always)]
+pub(super) fn floats<F: super::Format>(quants: u32) -> [f32; 4] {
+    let unsigned = const { F::MINIMUM || F::OFFSET != 0 };
+    #[cfg(target_arch = "nvptx64")]
+    {
+        // A byte in the low bits of 2^23 is that number more, so that the difference is exact. Signed bytes become
+        // unsigned ones.
+        let (bytes, offset) = if unsigned { (quants, F::OFFSET) } else { (quants ^ 0x8080_8080, 128) };
+        [0x7440, 0x7441, 0x7442, 0x7443].map(|selector| {
+            f32::from_bits(permute(bytes, 0x4b00_0000, selector)) - (8_388_608 + offset) as f32
+        })
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    [0, 1, 2, 3].map(|i| {
+        let quant = if unsigned { byte(quants, i) as f32 } else { byte_f32(quants, i) };
+        if const { F::OFFSET == 0 } { quant } else { quant - F::OFFSET as f32 }
+    })
 }

@@ -127,7 +127,7 @@ fn place(four: u32) -> usize {
 ///
 /// `d = max|x| / 127`, the bytes are `x / d` rounded half away from zero, and the sum is that of `x`, in f32: of four
 /// neighbours `(a + b) + (c + d)`, then of the eight fours as a tree over the distances 4, 2, 1.
-#[amdgpu_kernel(launch(workgroup = 256, items_per_lane = EACH * BLOCKS))]
+#[amdgpu_kernel(launch(workgroup = 128, items_per_lane = 2 * EACH * BLOCKS))]
 pub unsafe fn quantize_q8_1(x: *const f32, vy: *mut u8, kx: i32, kx_padded: i32) {
     let (kx, blocks) = (kx.max(0) as u32, kx_padded.max(0) as u32 / 32);
     let rows = workgroup_size_y() as usize;

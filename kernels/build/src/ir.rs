@@ -191,7 +191,13 @@ pub fn nvptx(ir: &str, signatures: &[Signature]) -> String {
             .and_then(|(name, _)| signatures.iter().find(|s| s.name == name));
         match kernel {
             Some(kernel) => {
-                let bounds = format!("\"nvvm.maxntid\"=\"{}\"", kernel.launch.max_workgroup_size);
+                let most = kernel.launch.max_workgroup_size;
+                let mut bounds = format!("\"nvvm.maxntid\"=\"{most}\"");
+                // Left to itself, ptxas keeps registers few and loads apart. A kernel that has small workgroups and allows
+                // no large ones has registers for loads that are on their way together.
+                if kernel.launch.workgroup_size() < most && most <= 256 {
+                    bounds.push_str(" \"nvvm.minctasm\"=\"3\"");
+                }
                 out.push_str(&with_attributes(line, &bounds));
             }
             None => out.push_str(line),

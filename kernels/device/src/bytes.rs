@@ -35,7 +35,7 @@ pub fn permute(low: u32, high: u32, selector: u32) -> u32 {
 
 /// Loads `N` consecutive words from an address that is a multiple of two.
 ///
-/// AMD GPUs do that in wide loads; elsewhere aligned words are loaded and shifted together.
+/// AMD GPUs do that in wide loads; elsewhere aligned words are loaded and shifted together, or one word's halves.
 ///
 /// # Safety
 /// The words can be read, and so can the two bytes in front of them where the address is no multiple of four.
@@ -49,6 +49,10 @@ pub unsafe fn load_words<const N: usize>(address: *const u8) -> [u32; N] {
     #[cfg(target_arch = "nvptx64")]
     // SAFETY: the caller's; the last aligned word that is read has the last byte wanted
     unsafe {
+        if const { N == 1 } {
+            let [low, high] = address.cast::<[u16; 2]>().read();
+            return [u32::from(low) | u32::from(high) << 16; N];
+        }
         let odd = address as usize & 2;
         let aligned = address.sub(odd).cast::<u32>();
         let last = address.add(4 * N - 1);

@@ -47,7 +47,7 @@ pub(super) unsafe fn mul_vec<F: Format>(
             let row = if first + r < rows { first + r } else { rows - 1 };
             matrix.wrapping_add(row as usize * row_bytes)
         };
-        let mut walk = Walk::<F> {
+        let walk = Walk::<F> {
             rows: [row(0), row(1), row(2), row(3)],
             own: row(word),
             vector,
@@ -113,7 +113,7 @@ struct Step<F: Format> {
 
 impl<F: Format> Walk<F> {
     #[inline(always)]
-    unsafe fn load(&mut self, at: u32) -> Step<F> {
+    unsafe fn load(&self, at: u32) -> Step<F> {
         let (block, chunk) = (at / F::CHUNKS, at % F::CHUNKS);
         let word = self.lane % ROWS as u32;
         let skip = block as usize * F::BYTES;

@@ -6,7 +6,7 @@ use super::nibbles::floats;
 use super::*;
 use amdgpu_device::grid::{
     global_id_x, global_size_x, local_id_x, local_id_y, workgroup_id_x, workgroup_id_y, workgroup_size_x,
-    workgroup_size_y, workgroups_y,
+    workgroup_size_y, workgroups_x, workgroups_y,
 };
 use amdgpu_device::math::product;
 use amdgpu_device::memory::{VECTOR_BYTES, is_aligned, store};
@@ -30,9 +30,8 @@ fn dequantized<F: Format, const WORDS: usize>(
     let mut word = 0;
     while word < WORDS {
         let quants = floats::<F>(F::quants(bits, word, chunk, segment));
-        out[word] = quants.map(|quant| {
-            if const { F::MINIMUM } { scale * quant - minimum } else { product(scale, quant) }
-        });
+        out[word] = quants
+            .map(|quant| if const { F::MINIMUM } { scale * quant - minimum } else { product(scale, quant) });
         word += 1;
     }
     out
@@ -157,8 +156,7 @@ unsafe fn row<
             let mut unit = lane;
             if const { AT_ONCE >= 4 } {
                 while unit + 3 * lanes < units {
-                    let [a, b, c, d] =
-                        [0, 1, 2, 3].map(|i| Unit::<F, WORDS>::load(from, unit + i * lanes));
+                    let [a, b, c, d] = [0, 1, 2, 3].map(|i| Unit::<F, WORDS>::load(from, unit + i * lanes));
                     a.write::<O, N, WHOLE>(out);
                     b.write::<O, N, WHOLE>(out);
                     c.write::<O, N, WHOLE>(out);
@@ -259,7 +257,13 @@ pub unsafe fn dequantize_large_blocks<F: Format, O: Float>(vx: *const u8, y: *mu
     // SAFETY: the caller launches as many lanes as there are blocks
     unsafe {
         let (from, out) = (vx.add(block * F::BYTES), y.add(block * F::ELEMENTS as usize));
-        any_row::<F, O, 4>(from, out, F::ELEMENTS as usize, local_id_x() as usize, workgroup_size_x() as usize)
+        any_row::<F, O, 4>(
+            from,
+            out,
+            F::ELEMENTS as usize,
+            local_id_x() as usize,
+            workgroup_size_x() as usize,
+        )
     }
 }
 
@@ -288,25 +292,29 @@ fn row_number() -> usize {
     name = "get_rows_{F}",
     F in [q4_K: Q4K],
     // 32 lanes for each 256,
-    launch(workgroup = [16, 8], items_per_lane = 32 / 16),
+    launch(workgroup = [8, 16], items_per_lane = 32 / 8),
 )]
 #[amdgpu_kernel(
     name = "get_rows_{F}",
     F in [q2_K: Q2K, q3_K: Q3K, q5_K: Q5K, q6_K: Q6K],
     // or 64.
-    launch(workgroup = [16, 8], items_per_lane = 64 / 16),
+    launch(workgroup = [8, 16], items_per_lane = 64 / 8),
 )]
 pub unsafe fn get_rows<F: Format>(src0: *const u8, src1: *const u32, dst: *mut f32, ne00: i64, nb01: usize) {
-    let row = row_number();
-    let blocks = ne00 as usize / F::ELEMENTS as usize;
-    // Each workgroup in y has blocks that lie side by side.
-    let (part, parts) = (workgroup_id_y() as usize, workgroups_y() as usize);
-    let each = if blocks <= u32::MAX as usize {
-        (blocks as u32).div_ceil(parts as u32) as usize
-    } else {
-        blocks.div_ceil(parts)
+    // Workgroups in the order in which they start: those of a row follow each other, and have blocks side by side.
+    let parts = workgroups_y();
+    let number = u64::from(workgroup_id_y()) * u64::from(workgroups_x()) + u64::from(workgroup_id_x());
+    let (group, part) = match u32::try_from(number) {
+        Ok(number) => ((number / parts) as usize, number % parts),
+        Err(_) => ((number / u64::from(parts)) as usize, (number % u64::from(parts)) as u32),
     };
-    let first = (part * each).min(blocks);
+    let row = group * workgroup_size_y() as usize + local_id_y() as usize;
+    let blocks = ne00 as usize / F::ELEMENTS as usize;
+    let each = match u32::try_from(blocks) {
+        Ok(blocks) => blocks.div_ceil(parts) as usize,
+        Err(_) => blocks.div_ceil(parts as usize),
+    };
+    let first = (part as usize * each).min(blocks);
     let count = each.min(blocks - first) * F::ELEMENTS as usize;
     // SAFETY: the caller launches as many rows as there are, and gives indices of rows
     unsafe {

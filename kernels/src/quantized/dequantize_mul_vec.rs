@@ -16,12 +16,12 @@ use amdgpu_device::prelude::*;
 #[amdgpu_kernel(
     name = "dequantize_mul_mat_vec_{F}_cuda",
     F in [q4_0: Q4_0, q4_1: Q4_1, q5_0: Q5_0, q5_1: Q5_1, q8_0: Q8_0],
-    launch(workgroup = LANES, max_workgroup = 256, items_per_lane = WORKGROUP_ROWS * 32 / LANES, items = nrows * 32),
+    launch(workgroup = [ACROSS, LANES / ACROSS], max_workgroup = 256, items_per_lane = WORKGROUP_ROWS * 32 / ACROSS, items = nrows * 32),
 )]
 #[amdgpu_kernel(
     name = "dequantize_mul_mat_vec_{F}",
     F in [q2_k: Q2K, q3_k: Q3K, q4_k: Q4K, q6_k: Q6K],
-    launch(workgroup = LANES, max_workgroup = 256, items_per_lane = WORKGROUP_ROWS * 32 / LANES, items = nrows * 32),
+    launch(workgroup = [ACROSS, LANES / ACROSS], max_workgroup = 256, items_per_lane = WORKGROUP_ROWS * 32 / ACROSS, items = nrows * 32),
 )]
 pub unsafe fn dequantize_mul_mat_vec<F: Format>(
     vx: *const u8,
@@ -38,7 +38,7 @@ pub unsafe fn dequantize_mul_mat_vec<F: Format>(
 #[amdgpu_kernel(
     name = "dequantize_mul_mat_vec_{F}",
     F in [q5_k: Q5K],
-    launch(workgroup = LANES, max_workgroup = 256, items_per_lane = WORKGROUP_ROWS * 32 / LANES, items = nrows * 32),
+    launch(workgroup = [ACROSS, LANES / ACROSS], max_workgroup = 256, items_per_lane = WORKGROUP_ROWS * 32 / ACROSS, items = nrows * 32),
 )]
 pub unsafe fn dequantize_mul_mat_vec_of_rows<F: Format>(
     vx: *const u8,
@@ -54,7 +54,9 @@ pub unsafe fn dequantize_mul_mat_vec_of_rows<F: Format>(
 /// Rows of a team.
 const ROWS: usize = 2;
 /// Lanes of a workgroup.
-const LANES: usize = if cfg!(target_arch = "nvptx64") { 128 } else { 256 };
+const LANES: usize = 256;
+/// Those of them in x.
+const ACROSS: usize = if cfg!(target_arch = "nvptx64") { 128 } else { LANES };
 /// Rows of a workgroup.
 const WORKGROUP_ROWS: usize = if cfg!(target_arch = "nvptx64") { 4 } else { LANES / 32 * ROWS };
 /// Elements that a lane takes at a time: so few that neighbouring lanes read the vector together.

@@ -13,6 +13,8 @@
 //! Source of the layouts: the GGUF specification and the block structures of ggml (`ggml-common.h`).
 
 #[cfg(target_arch = "nvptx64")]
+mod by_chunks;
+#[cfg(target_arch = "nvptx64")]
 mod by_words;
 pub mod dequantize;
 pub mod dequantize_mul_vec;

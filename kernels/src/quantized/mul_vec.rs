@@ -4,8 +4,8 @@
 //! and multiplies it with that part of each vector, so that the matrix is read once. The vectors are put into workgroup
 //! memory first, where all teams use them.
 //!
-//! On NVIDIA GPUs the matrix comes through workgroup memory too (`stream`) for one vector, and for three or more the
-//! products are those of tensor cores (`tiles`).
+//! On NVIDIA GPUs the warps of a workgroup share its rows' columns for one vector (`by_chunks`), or the matrix comes through
+//! workgroup memory too (`stream`); for three or more the products are those of tensor cores (`tiles`).
 
 use super::format::{Format, Q8_1_BYTES, SEGMENT};
 use super::lanes::{Team, local_id, workgroup_size};
@@ -23,6 +23,15 @@ use amdgpu_device::workgroup::{barrier_local, fixed_memory};
 const ROWS: usize = 2;
 /// Rows of a workgroup of 256 lanes.
 const WORKGROUP_ROWS: usize = 8 * ROWS;
+/// Lanes of a workgroup for one vector, in x and in y, and its rows.
+const fn for_one<F: Format>() -> [usize; 3] {
+    #[cfg(target_arch = "nvptx64")]
+    if super::by_chunks::pays::<F>() {
+        return super::by_chunks::workgroup::<F>();
+    }
+    [256, 1, WORKGROUP_ROWS]
+}
+
 /// Elements of a block of q8_1.
 const GROUP: u32 = 32;
 /// Words of a block of q8_1.
@@ -207,17 +216,27 @@ impl<F: Format, const VECTORS: usize> Staged<F, VECTORS> {
         // SAFETY: the caller's
         let word = unsafe { at.read() };
         if const { F::OFFSET != 0 } {
-            (low_half(word), 0.5 * high_half(word))
+            scale_and_sum::<F>(word, bytes)
         } else {
             (f32::from_bits(word), if const { F::MINIMUM } { sum(bytes) } else { 0.0 })
         }
     }
 }
 
+/// The scale of a segment of a vector, of whose block this is the first word, and the sum that the format needs.
+#[inline(always)]
+pub(super) fn scale_and_sum<F: Format>(head: u32, bytes: [u32; 4]) -> (f32, f32) {
+    if const { F::OFFSET != 0 } {
+        (low_half(head), 0.5 * high_half(head))
+    } else {
+        (low_half(head), if const { F::MINIMUM } { sum(bytes) } else { 0.0 })
+    }
+}
+
 /// Adds the dot product of a segment of the matrix with one of a vector, `Σ (scale·(quant − OFFSET) − minimum)·d·byte`,
 /// to `to`. The sum of the products of quants and bytes is exact.
 #[inline(always)]
-fn add_dot<F: Format>(
+pub(super) fn add_dot<F: Format>(
     quants: [u32; 4],
     Scale { scale, minimum }: Scale,
     bytes: [u32; 4],
@@ -274,6 +293,11 @@ pub(super) unsafe fn mul_vec<F: Format, const VECTORS: usize>(
     out: *mut f32,
     stride: usize,
 ) {
+    #[cfg(target_arch = "nvptx64")]
+    if const { VECTORS == 1 && super::by_chunks::pays::<F>() } {
+        // SAFETY: the caller's
+        return unsafe { super::by_chunks::mul_vec::<F>(matrix, vectors, out) };
+    }
     #[cfg(target_arch = "nvptx64")]
     if const { VECTORS > 2 } && workgroup_size().is_multiple_of(32) {
         // SAFETY: the caller's
@@ -523,7 +547,12 @@ unsafe fn multiply<F: Format, const VECTORS: usize>(
         q2_K: Q2K, q3_K: Q3K, q4_K: Q4K, q5_K: Q5K, q6_K: Q6K,
     ],
     const VECTORS in [1],
-    launch(workgroup = 256, max_workgroup = 256, items_per_lane = WORKGROUP_ROWS * 32 / 256, items = nrows_x * 32),
+    launch(
+        workgroup = [for_one::<F>()[0], for_one::<F>()[1]],
+        max_workgroup = 256,
+        items_per_lane = for_one::<F>()[2] * 32 / for_one::<F>()[0],
+        items = nrows_x * 32,
+    ),
 )]
 #[amdgpu_kernel(
     name = "mul_mat_vec_{F}_q8_1_cuda{VECTORS}",

@@ -63,11 +63,16 @@ impl SixBits {
     #[inline(always)]
     pub(super) fn scale(self, group: u32) -> super::Scale {
         let SixBits([halves, scales, minima, rest]) = self;
-        let [s, m, r] = [scales, minima, rest].map(|word| byte(word, group % 4));
+        // Two neighbours at once: their scales and then their minima as bytes.
+        let (at, upper) = (16 * (group / 2 % 2), group >= 4);
+        let [s, m, r] = [scales, minima, rest].map(|word| word >> at);
+        let both = s & 0xffff | m << 16;
         // Groups 0 to 3 have six bits in a row; of 4 to 7 the low four bits are in the last word, the high two above
         // those of group 0 to 3. Both are computed, so that lanes do not part.
-        let (low, high) = ((s & 63, m & 63), (r & 15 | s >> 6 << 4, r >> 4 | m >> 6 << 4));
-        let (s, m) = (if group < 4 { low.0 } else { high.0 }, if group < 4 { low.1 } else { high.1 });
+        let low = both & 0x3f3f_3f3f;
+        let high = both >> 2 & 0x3030_3030 | r & 0x0f0f | (r & 0xf0f0) << 12;
+        let both = if upper { high } else { low };
+        let (s, m) = (byte(both, group % 2), byte(both, 2 + group % 2));
         super::Scale { scale: low_half(halves) * s as f32, minimum: high_half(halves) * m as f32 }
     }
 }

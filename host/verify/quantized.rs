@@ -102,6 +102,14 @@ fn operation(kernel: &Kernel) -> Option<Operation> {
 /// Most lanes of a workgroup for which products are compiled.
 const MOST_LANES: u32 = 256;
 
+/// A grid whose workgroups have no more.
+fn few_lanes(grid: Grid) -> Grid {
+    match grid {
+        Grid::Odd { workgroups, lanes } => Grid::Odd { workgroups, lanes: lanes.min(MOST_LANES) },
+        other => other,
+    }
+}
+
 /// How large a problem is.
 struct Sizes {
     rows: usize,
@@ -328,8 +336,7 @@ fn products(kernel: &'static Kernel, draw: &Draw, format: Format, count: usize) 
             let groups = [rows.div_ceil(1 + draw.small[4] % 3) as u32, 1 + draw.small[5] as u32 % 2, 1];
             Grid::Explicit(LaunchConfig::explicit(groups, [32, 4, 1], 0))
         }
-        Grid::Odd { workgroups, lanes } => Grid::Odd { workgroups, lanes: lanes.min(MOST_LANES) },
-        other => other,
+        grid => few_lanes(grid),
     };
     Call::new(kernel, grid, vec![], |name, dtype| match name {
         "vx" => aligned(draw, 0, blocks(draw, format, rows * columns / format.elements(), 0)),
@@ -349,7 +356,12 @@ fn dequantize_mul_vec(kernel: &'static Kernel, draw: &Draw, format: Format) -> O
     let (rows, columns) = (sizes.rows, sizes.columns(format));
     let vector = activations(&mut draw.random(1), columns);
     let value = |i: usize| Value::new(DType::F32, vector[i].to_bits().into());
-    Call::new(kernel, draw.grid, vec![], |name, dtype| match name {
+    let grid = match draw.grid {
+        // Candle's own: a wave of 32 lanes for each row.
+        Grid::Candle => Grid::Explicit(LaunchConfig::explicit([rows as u32, 1, 1], [32, 1, 1], 0)),
+        grid => few_lanes(grid),
+    };
+    Call::new(kernel, grid, vec![], |name, dtype| match name {
         "vx" => aligned(draw, 0, blocks(draw, format, rows * columns / format.elements(), 0)),
         "y" => anywhere(draw, 1, Array::from_fn(DType::F32, columns, value)),
         "dst" => before(draw, 2, dtype, rows),

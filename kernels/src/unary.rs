@@ -3,10 +3,13 @@
 use amdgpu_device::extremum::Extremum;
 use amdgpu_device::math::{Compute, Math, Value};
 use amdgpu_device::prelude::*;
-use amdgpu_device::zip::{per_lane, zip, zip_tiled};
+use amdgpu_device::zip::{per_lane, zip, zip_long, zip_tiled};
 
 /// A function of a float in the type that it is computed in.
 pub trait Function {
+    /// Whether it takes many instructions.
+    const LONG: bool;
+
     /// Its value.
     fn apply<A: Math>(x: A) -> A;
 }
@@ -24,10 +27,12 @@ pub trait Native {
 }
 
 macro_rules! functions {
-    ($($(#[$doc:meta])* $F:ident: |$x:ident| $value:expr;)*) => {$(
+    (long: $long:literal; $($(#[$doc:meta])* $F:ident: |$x:ident| $value:expr;)*) => {$(
         $(#[$doc])*
         pub struct $F;
         impl Function for $F {
+            const LONG: bool = $long;
+
             #[inline(always)]
             fn apply<A: Math>($x: A) -> A {
                 $value
@@ -36,6 +41,8 @@ macro_rules! functions {
     )*};
 }
 functions! {
+    long: true;
+
     /// e^x
     Exp: |x| Math::exp(x);
     /// The natural logarithm.
@@ -62,12 +69,16 @@ functions! {
     Gelu: |x| Math::gelu(x);
     /// x·normcdf(x)
     GeluErf: |x| Math::gelu_erf(x);
+    /// The nearest integer, half away from zero.
+    Round: |x| Value::round(x);
+}
+functions! {
+    long: false;
+
     /// The smallest integer not below x.
     Ceil: |x| Value::ceil(x);
     /// The largest integer not above x.
     Floor: |x| Value::floor(x);
-    /// The nearest integer, half away from zero.
-    Round: |x| Value::round(x);
     /// |x|
     Abs: |x| Value::abs(x);
     /// −x
@@ -152,7 +163,13 @@ pub unsafe fn function<F: Function, T: Compute>(
     // SAFETY: the caller's
     unsafe {
         let (inp, info) = source(info, inp, out);
-        zip(numel, Layout::new(num_dims, info), (inp,), out, |(x,)| T::narrow(F::apply(x.widen())))
+        let layout = Layout::new(num_dims, info);
+        let f = |(x,): (T,)| T::narrow(F::apply(x.widen()));
+        if const { F::LONG } {
+            zip_long(numel, layout, (inp,), out, f)
+        } else {
+            zip(numel, layout, (inp,), out, f)
+        }
     }
 }
 
@@ -177,7 +194,9 @@ pub unsafe fn parametric<F: Parametric, T: Compute>(
     // SAFETY: the caller's
     unsafe {
         let (inp, info) = source(info, inp, out);
-        zip(numel, Layout::new(num_dims, info), (inp,), out, |(x,)| T::narrow(F::apply(x.widen(), param)))
+        zip_long(numel, Layout::new(num_dims, info), (inp,), out, |(x,)| {
+            T::narrow(F::apply(x.widen(), param))
+        })
     }
 }
 

@@ -88,6 +88,12 @@ pub fn amdgpu(ir: &str, signatures: &[Signature]) -> String {
                 let body: Vec<&str> = lines.by_ref().take_while(|l| *l != "}").collect();
                 out.push_str(&entry(kernel, rest, &body));
             }
+            None if line.starts_with("define ") && CALLED.iter().all(|part| line.contains(part)) => {
+                let line =
+                    line.replacen("define internal", "define", 1).replacen("define", "define internal", 1);
+                out.push_str(&with_attributes(&line, "noinline"));
+                out.push('\n');
+            }
             None => {
                 out.push_str(line);
                 out.push('\n');
@@ -100,6 +106,10 @@ pub fn amdgpu(ir: &str, signatures: &[Signature]) -> String {
     }
     out
 }
+
+/// In the names of functions that kernels call and that are not to be inlined: those of amdgpu-device's `zip::called`. rustc
+/// has no `inline(never)` for this target.
+const CALLED: [&str; 2] = ["@_RINvNtNtC", "13amdgpu_device3zip6called"];
 
 /// What a panic does. Not `llvm.trap`: for gfx11 LLVM 22 makes a loop of it, and forgets to expand the pseudo
 /// instructions of the blocks behind.
@@ -260,6 +270,15 @@ mod tests {
                 lds: None,
             },
         }
+    }
+
+    #[test]
+    fn functions_to_call_are_not_inlined() {
+        let called = "@_RINvNtNtCsab_13amdgpu_device3zip6called5fetchKj1_ECs4_k(i64 %x) unnamed_addr #1";
+        let other =
+            "define internal void @_RNvNtCsab_4core5array3mapNtNtCsab_13amdgpu_device3zip6called() #2 {\n}\n";
+        let ir = amdgpu(&format!("define %R {called} {{\n}}\n{other}"), &[]);
+        assert!(ir.starts_with(&format!("define internal %R {called} noinline {{\n}}\n{other}")), "{ir}");
     }
 
     #[test]

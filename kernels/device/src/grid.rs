@@ -54,13 +54,24 @@ ids! {
 /// Number of this work item among all of the grid's first dimension.
 #[inline(always)]
 pub fn global_id_x() -> usize {
-    workgroup_id_x() as usize * workgroup_size_x() as usize + local_id_x() as usize
+    product(workgroup_id_x(), workgroup_size_x()) + local_id_x() as usize
 }
 
 /// Work items in the grid's first dimension.
 #[inline(always)]
 pub fn global_size_x() -> usize {
-    workgroups_x() as usize * workgroup_size_x() as usize
+    product(workgroups_x(), workgroup_size_x())
+}
+
+/// The work items of some workgroups: a dispatch packet of an AMD GPU counts a dimension's in 32 bits, so that there are no
+/// more.
+#[inline(always)]
+fn product(workgroups: u32, size: u32) -> usize {
+    if cfg!(target_arch = "amdgpu") {
+        workgroups.wrapping_mul(size) as usize
+    } else {
+        workgroups as usize * size as usize
+    }
 }
 
 /// Calls `body` with this work item's share of `0..count`: its own number, then in steps of the grid's size.

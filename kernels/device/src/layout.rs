@@ -47,6 +47,12 @@ impl<const TENSORS: usize> Layout<TENSORS> {
         self.num_dims
     }
 
+    /// Where it is.
+    #[inline(always)]
+    pub(crate) fn info(&self) -> *const usize {
+        self.info
+    }
+
     /// Whether all tensors are contiguous, the last dimension innermost.
     #[inline(always)]
     pub fn is_contiguous(&self) -> bool {

@@ -9,7 +9,7 @@
     feature(core_float_math, f16, link_llvm_intrinsics, repr_simd),
     allow(internal_features)
 )]
-#![cfg_attr(target_arch = "amdgpu", feature(stdarch_amdgpu))]
+#![cfg_attr(target_arch = "amdgpu", feature(abi_unadjusted, stdarch_amdgpu))]
 #![cfg_attr(target_arch = "nvptx64", feature(stdarch_nvptx))]
 
 pub use amdgpu_macros::amdgpu_kernel;
@@ -39,7 +39,7 @@ pub mod zip;
 
 pub use float::{bf16, f8e4m3, f16};
 pub use record::KernelArg;
-pub use scalar::{Float, Scalar};
+pub use scalar::{Bits, Float, Scalar};
 
 /// What most kernels use.
 pub mod prelude {

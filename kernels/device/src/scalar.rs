@@ -10,6 +10,8 @@ use crate::{KernelArg, bf16, f8e4m3, f16};
 pub trait Scalar: KernelArg + PartialEq + PartialOrd + Default + Send + Sync + 'static {
     /// What sums and means of this type are computed in: f32 for the floats that are narrower, else itself.
     type Acc: Scalar;
+    /// The unsigned integer of the same size.
+    type Bits: Bits;
 
     /// 0
     const ZERO: Self;
@@ -35,6 +37,24 @@ pub trait Scalar: KernelArg + PartialEq + PartialOrd + Default + Send + Sync + '
     fn from_acc(acc: Self::Acc) -> Self;
 }
 
+/// What is moved without a look at what it means: 1, 2, 4 or 8 bytes.
+pub trait Bits: Copy {
+    /// The same bits, and zeros above.
+    fn widen(self) -> u64;
+}
+
+macro_rules! bits {
+    ($($t:ident)*) => {$(
+        impl Bits for $t {
+            #[inline(always)]
+            fn widen(self) -> u64 {
+                self.into()
+            }
+        }
+    )*};
+}
+bits!(u8 u16 u32 u64);
+
 /// A floating-point element type.
 pub trait Float: Scalar + core::ops::Neg<Output = Self> {
     /// Rounds once.
@@ -55,9 +75,10 @@ pub trait Float: Scalar + core::ops::Neg<Output = Self> {
 }
 
 macro_rules! integer {
-    ($($t:ident)*) => {$(
+    ($($t:ident: $bits:ident),*) => {$(
         impl Scalar for $t {
             type Acc = $t;
+            type Bits = $bits;
 
             const ZERO: Self = 0;
             const ONE: Self = 1;
@@ -96,7 +117,7 @@ macro_rules! integer {
         }
     )*};
 }
-integer!(u8 u16 u32 u64 i8 i16 i32 i64);
+integer!(u8: u8, u16: u16, u32: u32, u64: u64, i8: u8, i16: u16, i32: u32, i64: u64);
 
 macro_rules! operators {
     () => {
@@ -123,9 +144,10 @@ macro_rules! operators {
 }
 
 macro_rules! float {
-    ($($t:ident)*) => {$(
+    ($($t:ident: $bits:ident),*) => {$(
         impl Scalar for $t {
             type Acc = $t;
+            type Bits = $bits;
 
             const ZERO: Self = 0.0;
             const ONE: Self = 1.0;
@@ -168,12 +190,13 @@ macro_rules! float {
         }
     )*};
 }
-float!(f32 f64);
+float!(f32: u32, f64: u64);
 
 macro_rules! narrow {
-    ($($t:ident: $one:literal $lowest:literal $highest:literal),*) => {$(
+    ($($t:ident $bits:ident: $one:literal $lowest:literal $highest:literal),*) => {$(
         impl Scalar for $t {
             type Acc = f32;
+            type Bits = $bits;
 
             const ZERO: Self = $t::from_bits(0);
             const ONE: Self = $t::from_bits($one);
@@ -216,4 +239,4 @@ macro_rules! narrow {
         }
     )*};
 }
-narrow!(f16: 0x3c00 0xfc00 0x7c00, bf16: 0x3f80 0xff80 0x7f80, f8e4m3: 0x38 0xfe 0x7e);
+narrow!(f16 u16: 0x3c00 0xfc00 0x7c00, bf16 u16: 0x3f80 0xff80 0x7f80, f8e4m3 u8: 0x38 0xfe 0x7e);

@@ -56,6 +56,8 @@ unsafe extern "C" {
 
 #[cfg(target_arch = "amdgpu")]
 unsafe extern "C" {
+    /// The same address, in global memory.
+    pub fn amdgpu_device_global(address: usize) -> *const u8;
     /// No instruction is scheduled across.
     pub fn amdgpu_device_keep_order();
     /// The module's variable for errors, as `error.rs` lays it out.

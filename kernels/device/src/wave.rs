@@ -83,6 +83,12 @@ pub fn first_u32(value: u32) -> u32 {
     read_u32(value, 0)
 }
 
+/// [`first_u32`] of 64 bits.
+#[inline(always)]
+pub fn first_usize(value: usize) -> usize {
+    first_u32(value as u32) as usize | (first_u32((value >> 32) as u32) as usize) << 32
+}
+
 /// A value that lanes can hand to each other.
 pub trait Lane: Copy {
     /// What lane `from` (modulo [`SIZE`]) has.

@@ -127,6 +127,13 @@ define linkonce_odr hidden i32 @amdgpu_device_forget(i32 %x) alwaysinline nounwi
   ret i32 %same
 }
 
+; A number, since of two address space casts the optimiser makes none.
+define linkonce_odr hidden ptr @amdgpu_device_global(i64 %address) alwaysinline nounwind {
+  %global = inttoptr i64 %address to ptr addrspace(1)
+  %same = addrspacecast ptr addrspace(1) %global to ptr
+  ret ptr %same
+}
+
 define linkonce_odr hidden void @amdgpu_device_keep_order() alwaysinline convergent nounwind {
   call void @llvm.amdgcn.sched.barrier(i32 0)
   ret void

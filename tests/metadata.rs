@@ -6,7 +6,7 @@ use candle_amdgpu::{AFFINE, CodeObject, FILL, KernelInfo, Module, kernels};
 /// How many scalar registers a kernel may spill, to lanes of a vector register, with some to spare for other versions of
 /// the compiler: none, but for
 /// - the reductions of any layout, which need more than the 102 that there are, and the steps of sorts on gfx90a;
-/// - f64 functions on erf, tanh and powers, whose polynomials' constants are scalars, and powers on gfx90a;
+/// - f64 functions on erf, tanh and powers, whose polynomials' constants are scalars, and powers, sines and cosines on gfx90a;
 /// - convolutions, their windows as rows, and scatter_add, whose sizes and strides of 64 bits do not fit either, outside
 ///   of the loops that add and copy: mostly on gfx90a, fewer elsewhere;
 /// - the matrix products, whose three matrices have strides of 64 bits, outside of the loop that adds.
@@ -14,7 +14,7 @@ fn allowed_sgpr_spills(kernel: &str, gfx: &str) -> u32 {
     let (function, _) = kernel.split_once('_').unwrap_or((kernel, ""));
     match kernel {
         "uerf_f64" | "ugelu_erf_f64" | "unormcdf_f64" | "utanh_f64" | "upowf_f64" => 16,
-        _ if function == "upowf" && gfx == "gfx90a" => 12,
+        _ if ["upowf", "usin", "ucos"].contains(&function) && gfx == "gfx90a" => 12,
         _ if kernel.starts_with("indexed_moe_forward_") && gfx == "gfx90a" => 7,
         _ if function == "fast" && gfx == "gfx90a" => 44,
         _ if function == "fast" && gfx == "gfx1030" => 6,

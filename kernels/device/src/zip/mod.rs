@@ -81,21 +81,11 @@ pub trait Inputs<const K: usize>: Copy {
     /// The smallest width of an element.
     const NARROWEST: usize;
 
-    /// An element of each.
+    /// `N` consecutive elements of each, from `at` on.
     ///
     /// # Safety
-    /// The elements at these offsets can be read.
-    unsafe fn item(self, at: [usize; K]) -> Self::Item;
-    /// `N` elements of each, from `at` on in steps of `strides`.
-    ///
-    /// # Safety
-    /// They can be read, and where `whole` says so, those of stride 1 lie on a boundary as [`load`] wants it.
-    unsafe fn block<const N: usize>(
-        self,
-        at: [usize; K],
-        strides: [usize; K],
-        whole: [bool; K],
-    ) -> Self::Block<N>;
+    /// They can be read, and lie on boundaries as [`load`] wants them.
+    unsafe fn block<const N: usize>(self, at: usize) -> Self::Block<N>;
     /// `N` rows of `N` elements of each. Row `i` starts `i · step` after `at`; its elements are consecutive. Of a
     /// tensor that is `across`, the result is transposed.
     ///
@@ -149,22 +139,6 @@ fn skip<T: Copy, const N: usize>(elements: &mut [T; N], n: usize) {
     });
 }
 
-/// `N` elements in steps of `stride`.
-#[inline(always)]
-unsafe fn read<T: Scalar, const N: usize>(from: *const T, stride: usize, whole: bool) -> [T; N] {
-    // SAFETY: the caller's
-    unsafe {
-        if stride == 1 && whole {
-            return load(from);
-        }
-        let mut elements = [from.read(); N];
-        if stride != 0 {
-            unroll!(block N, I => elements[I] = from.wrapping_add(I.wrapping_mul(stride)).read());
-        }
-        elements
-    }
-}
-
 #[inline(always)]
 unsafe fn read_tile<T: Scalar, const N: usize>(from: *const T, step: usize, across: bool) -> [[T; N]; N] {
     let mut rows = [[T::ZERO; N]; N];
@@ -194,19 +168,9 @@ macro_rules! inputs {
             };
 
             #[inline(always)]
-            unsafe fn item(self, at: [usize; $count]) -> Self::Item {
+            unsafe fn block<const N: usize>(self, at: usize) -> Self::Block<N> {
                 // SAFETY: the caller's
-                unsafe { ($(self.$i.wrapping_add(at[$i]).read(),)*) }
-            }
-            #[inline(always)]
-            unsafe fn block<const N: usize>(
-                self,
-                at: [usize; $count],
-                strides: [usize; $count],
-                whole: [bool; $count],
-            ) -> Self::Block<N> {
-                // SAFETY: the caller's
-                unsafe { ($(read::<$T, N>(self.$i.wrapping_add(at[$i]), strides[$i], whole[$i]),)*) }
+                unsafe { ($(load(self.$i.wrapping_add(at)),)*) }
             }
             #[inline(always)]
             unsafe fn tile<const N: usize>(
@@ -367,18 +331,9 @@ unsafe fn zip_blocks<
             let (mut first, mut count, mut single) = (unit * N, const { in_flight(K, N) as u32 }, false);
             if unit + (const { in_flight(K, N) } - 1) * step < blocks {
                 unroll!(tile in_flight(K, N), T =>
-                    queue[T].write(inputs.block::<N>([(unit + T * step) * N; K], [1; K], [true; K])));
+                    queue[T].write(inputs.block::<N>((unit + T * step) * N)));
                 if const { K > 1 && cfg!(target_arch = "nvptx64") } {
-                    let to = out.add(first);
-                    write::<true, LONG, K, N, I, U>(
-                        queue,
-                        const { in_flight(K, N) as u32 },
-                        false,
-                        to,
-                        step,
-                        &f,
-                    );
-                    unit += const { in_flight(K, N) } * step;
+                    unit += write::<true, LONG, K, N, I, U>(queue, count, false, out.add(first), step, &f);
                     continue;
                 }
             } else {

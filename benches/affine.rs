@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     );
     for device in Device::all()? {
         let own = LaunchConfig::auto();
-        describe(&device, "its own: 256 × 4 elements", |_| own, ELEMENTS.div_ceil(1024))?;
+        describe(&device, "its own: 256 × 16 elements", |_| own, ELEMENTS.div_ceil(4096))?;
         let candle = |n| LaunchConfig::for_num_elems(n as u32);
         describe(&device, "Candle's: 1024 × 1 element", candle, ELEMENTS.div_ceil(1024))?;
     }

@@ -16,7 +16,7 @@
 //!
 //! A module has a hundred kernels, and all that they have of their own is the contiguous way and one copy of the function.
 //! The rest depends on the layout and on the elements' sizes: it is in functions that kernels of an AMD GPU call
-//! ([`called`]), which hand blocks back in registers. Arrays are filled by `while` loops, which cost the compiler a tenth
+//! (`called`), which hand blocks back in registers. Arrays are filled by `while` loops, which cost the compiler a tenth
 //! of `array::from_fn`.
 
 use core::mem::MaybeUninit;
@@ -191,15 +191,15 @@ macro_rules! inputs {
                 ($(block.$i[i],)*)
             }
             #[inline(always)]
-            unsafe fn of_words<const N: usize>(mut words: *const u32) -> Self::Block<N> {
+            unsafe fn of_words<const N: usize>(words: *const u32) -> Self::Block<N> {
+                let mut rest = words;
+                let mut take = |bytes: usize| {
+                    let first = rest;
+                    rest = rest.wrapping_add(N * bytes / 4);
+                    first
+                };
                 // SAFETY: the caller's
-                unsafe {
-                    ($({
-                        let elements = words.cast::<[$T; N]>().read_unaligned();
-                        words = words.add(N * size_of::<$T>() / 4);
-                        elements
-                    },)*)
-                }
+                unsafe { ($(take(size_of::<$T>()).cast::<[$T; N]>().read_unaligned(),)*) }
             }
             #[inline(always)]
             fn skip<const N: usize>(block: &mut Self::Block<N>, n: usize) {

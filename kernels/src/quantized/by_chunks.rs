@@ -5,10 +5,10 @@
 //! workgroup memory between.
 
 use super::format::{Format, Q8_1_BYTES, SEGMENT};
-use super::lanes::{Team, local_id, workgroup_size};
+use super::lanes::{Team, local_id, workgroup_size, write_sums};
 use super::mul_vec::{Matrix, Vectors, add_dot, scale_and_sum};
 use amdgpu_device::grid::{workgroup_id_x, workgroups_x};
-use amdgpu_device::workgroup::{barrier_local, fixed_memory};
+use amdgpu_device::workgroup::fixed_memory;
 
 /// Most segments of a chunk.
 const MOST: usize = 4;
@@ -79,21 +79,8 @@ unsafe fn mul_rows<F: Format, const ROWS: usize>(matrix: Matrix, vector: *const 
                 }
                 r += 1;
             }
-            barrier_local();
-            let mut number = local_id();
-            while number < ROWS as u32 && first + number < matrix.rows {
-                let mut sum = 0.0;
-                let mut t = 0;
-                while t < team.count {
-                    sum += shared.add((t * ROWS as u32 + number) as usize).read();
-                    t += 1;
-                }
-                out.add((first + number) as usize).write(sum);
-                number += workgroup_size();
-            }
+            write_sums::<ROWS>(shared, team.count, out.add(first as usize), matrix.rows - first);
         }
-        // The next rows' sums go to the same place.
-        barrier_local();
         first += workgroups_x() * ROWS as u32;
     }
 }

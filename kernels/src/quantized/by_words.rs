@@ -6,13 +6,13 @@
 //! of one row.
 
 use super::format::{Format, SEGMENT, Scale};
-use super::lanes::{local_id, workgroup_size};
+use super::lanes::{local_id, workgroup_size, write_sums};
 use super::nibbles::floats;
 use amdgpu_device::grid::{workgroup_id_x, workgroups_x};
 use amdgpu_device::math::fma;
 use amdgpu_device::memory::load;
 use amdgpu_device::wave::Lane;
-use amdgpu_device::workgroup::{barrier_local, fixed_memory};
+use amdgpu_device::workgroup::fixed_memory;
 
 /// Rows of a workgroup, and words of a chunk.
 pub(super) const ROWS: usize = 4;
@@ -73,21 +73,8 @@ pub(super) unsafe fn mul_vec<F: Format>(
             if lane < ROWS as u32 {
                 shared.add((warp * ROWS as u32 + lane) as usize).write(sum);
             }
-            barrier_local();
-            let mut number = local_id();
-            while number < ROWS as u32 && first + number < rows {
-                let mut sum = 0.0;
-                let mut w = 0;
-                while w < warps {
-                    sum += shared.add((w * ROWS as u32 + number) as usize).read();
-                    w += 1;
-                }
-                out.add((first + number) as usize).write(sum);
-                number += workgroup_size();
-            }
+            write_sums::<ROWS>(shared, warps, out.add(first as usize), rows - first);
         }
-        // The next rows' sums go to the same place.
-        barrier_local();
         first += workgroups_x() * ROWS as u32;
     }
 }

@@ -4,6 +4,8 @@ use amdgpu_device::grid::{
     local_id_x, local_id_y, local_id_z, workgroup_size_x, workgroup_size_y, workgroup_size_z,
 };
 use amdgpu_device::wave::{self, Lane};
+#[cfg(target_arch = "nvptx64")]
+use amdgpu_device::workgroup::barrier_local;
 
 /// Lanes of a whole team. A wave of 64 has two teams.
 pub(super) const TEAM: u32 = 32;
@@ -56,4 +58,30 @@ impl Team {
         }
         sum
     }
+}
+
+/// Adds up what each of `parts` teams has put into workgroup memory for each of `ROWS` rows, and writes the sums of those
+/// that there are. Afterwards the memory may be used again.
+///
+/// # Safety
+/// All lanes of the workgroup come here; there is so much memory, and room for the results.
+#[cfg(target_arch = "nvptx64")]
+#[inline(always)]
+pub(super) unsafe fn write_sums<const ROWS: usize>(shared: *mut f32, parts: u32, out: *mut f32, rows: u32) {
+    barrier_local();
+    let mut row = local_id();
+    while row < ROWS as u32 && row < rows {
+        let mut sum = 0.0;
+        let mut part = 0;
+        // SAFETY: the caller's
+        unsafe {
+            while part < parts {
+                sum += shared.add((part * ROWS as u32 + row) as usize).read();
+                part += 1;
+            }
+            out.add(row as usize).write(sum);
+        }
+        row += workgroup_size();
+    }
+    barrier_local();
 }

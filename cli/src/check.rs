@@ -75,6 +75,8 @@ struct Site {
     work_item: Option<[u32; 3]>,
     pc: u64,
     instruction: String,
+    /// Addresses of the calls that the instruction is under, innermost first.
+    calls: Vec<u64>,
     /// Innermost function first.
     source: Vec<SourceLine>,
 }
@@ -155,6 +157,7 @@ impl Fault {
                 work_item: site.work_item,
                 pc: site.pc,
                 instruction: site.instruction.clone(),
+                calls: site.calls.clone(),
                 source: site.source.clone(),
             }),
             text: amdhip64::last_fault(ordinal).unwrap_or_else(|| report.to_string()),

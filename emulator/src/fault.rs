@@ -374,7 +374,10 @@ pub struct Site {
     pub pc: u64,
     /// LLVM's text of the instruction.
     pub instruction: String,
-    /// Source position, innermost inlined function first; empty without debug information.
+    /// Addresses of the calls that the instruction is under, innermost first.
+    pub calls: Vec<u64>,
+    /// Source position, innermost function first, through inlined functions and calls alike; empty without debug
+    /// information.
     pub source: Vec<SourceLine>,
 }
 
@@ -460,6 +463,9 @@ impl fmt::Display for FaultReport {
             write!(f, " (work-item ({x}, {y}, {z}))")?;
         }
         write!(f, "\n  at {:#x}: {}", site.pc, site.instruction)?;
+        for call in &site.calls {
+            write!(f, "\n  called at {call:#x}")?;
+        }
         for line in &site.source {
             write!(f, "\n     {line}")?;
         }

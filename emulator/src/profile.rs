@@ -21,7 +21,7 @@ pub struct Profile {
     pub gfx: &'static str,
     /// Waves that a SIMD can hold at once, by the kernel's registers.
     pub waves_per_simd: u32,
-    /// Instructions that were executed at least once.
+    /// Instructions that were executed at least once, in the order of their addresses.
     pub instructions: Vec<InstructionProfile>,
 }
 
@@ -35,7 +35,11 @@ pub struct InstructionProfile {
     pub text: String,
     /// Execution unit.
     pub unit: Unit,
-    /// Source position, innermost inlined function first.
+    /// Addresses of the calls that it was executed under, innermost first. An instruction has counts of its own for
+    /// each stack of calls.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<u64>,
+    /// Source position, innermost function first, through inlined functions and calls alike.
     pub source: Vec<SourceLine>,
     /// The counts.
     #[serde(flatten)]
@@ -252,6 +256,7 @@ mod tests {
             pc: 0,
             text: "s_nop 0".into(),
             unit: Unit::Control,
+            calls: Vec::new(),
             source: vec![line("inner"), line("outer")],
             counts: Counts { executed: 3, ..Counts::default() },
         };

@@ -31,9 +31,13 @@ impl Lines {
         Lines { context, _object: object }
     }
 
-    /// The source position of the instruction at `pc` (relative to the load address), innermost function first; empty
-    /// without debug information.
-    pub fn of(&self, pc: u64) -> Vec<SourceLine> {
+    /// The source position of the instruction at `pc` (relative to the load address) under the calls at `calls`,
+    /// innermost function first; empty without debug information.
+    pub fn of_stack(&self, pc: u64, calls: &[u64]) -> Vec<SourceLine> {
+        std::iter::once(&pc).chain(calls).flat_map(|&pc| self.of(pc)).collect()
+    }
+
+    fn of(&self, pc: u64) -> Vec<SourceLine> {
         let Some(context) = &self.context else { return Vec::new() };
         frames(&context.lock().unwrap_or_else(PoisonError::into_inner), pc).unwrap_or_default()
     }

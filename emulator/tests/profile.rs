@@ -106,3 +106,34 @@ fn registers_bound_the_waves_per_simd() {
     // 1536 registers in granules of 24.
     assert_eq!((waves(24), waves(96), waves(97), waves(256)), (16, 16, 12, 5));
 }
+
+// asm Gfx1100
+const TWO_CALLS: &str = "
+    s_getpc_b64 s[8:9] ; be884700
+    s_add_u32 s8, s8, 20 ; 80089408
+    s_addc_u32 s9, s9, 0 ; 82098009
+    s_swappc_b64 s[10:11], s[8:9] ; be8a4908
+    s_swappc_b64 s[10:11], s[8:9] ; be8a4908
+    s_branch 2 ; bfa00002
+    v_mov_b32_e32 v5, v0 ; 7e0a0300
+    s_setpc_b64 s[10:11] ; be80480a
+";
+
+#[test]
+fn a_function_counts_apart_for_each_place_that_calls_it() {
+    let profile = profile(Gfx::Gfx1100, TWO_CALLS, 0, 2);
+    let of =
+        |text: &str| profile.instructions.iter().filter(|i| i.text.starts_with(text)).collect::<Vec<_>>();
+    let calls = of("s_swappc_b64");
+    assert_eq!(
+        calls.iter().map(|call| (call.counts.executed, &call.calls[..])).collect::<Vec<_>>(),
+        [(200, &[][..]); 2]
+    );
+    for text in ["v_mov_b32_e32", "s_setpc_b64"] {
+        let under: Vec<_> = of(text).iter().map(|i| (i.counts.executed, i.calls.clone())).collect();
+        assert_eq!(under, [(200, vec![calls[0].pc]), (200, vec![calls[1].pc])], "{text}");
+    }
+    // What runs behind the calls is the kernel's own.
+    assert!(of("s_branch")[0].calls.is_empty());
+    assert_eq!(profile.total().executed, 200 * (6 + 2 * 2 + 1));
+}

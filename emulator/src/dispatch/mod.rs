@@ -10,7 +10,7 @@ use crate::code_object::{ArgKind, HiddenArg, KernelDescriptor, KernelInfo};
 use crate::exec::check::Registers;
 use crate::exec::op::Dst;
 use crate::exec::wave::slot;
-use crate::exec::{Code, Wave};
+use crate::exec::{Code, Tally, Wave};
 use crate::fault::{Fault, FaultReport};
 use crate::gfx::{Generation, Gfx};
 use crate::machine::{Kernel, Launch};
@@ -202,21 +202,23 @@ fn preload_count(gfx: Gfx, descriptor: &KernelDescriptor) -> usize {
 }
 
 impl Dispatch<'_> {
-    fn profile(&self, counts: &[Counts]) -> Profile {
+    fn profile(&self, tally: &Tally) -> Profile {
         let lines = self.kernel.module().lines();
         let code = self.code;
         let mut instructions = Vec::new();
-        for (index, counts) in counts.iter().enumerate().filter(|(_, counts)| counts.executed != 0) {
-            let pc = code.address_of(index as u32);
-            let name = code.insts[index].as_ref().map_or("", |inst| inst.name);
+        for (index, calls, counts) in tally.executed() {
+            let pc = code.address_of(index);
+            let calls: Vec<u64> = calls.iter().rev().map(|&call| code.address_of(call)).collect();
+            let name = code.insts[index as usize].as_ref().map_or("", |inst| inst.name);
             // A split barrier counts where the wave signals that it has come.
             let is_barrier = name == "s_barrier" || name.starts_with("s_barrier_signal");
             let barriers = if is_barrier { counts.executed } else { 0 };
             instructions.push(InstructionProfile {
                 pc,
-                text: code.text_of(index as u32).unwrap_or_default(),
-                unit: code.ops[index].unit,
-                source: lines.of(pc),
+                text: code.text_of(index).unwrap_or_default(),
+                unit: code.ops[index as usize].unit,
+                source: lines.of_stack(pc, &calls),
+                calls,
                 counts: Counts { barriers, ..*counts },
             });
         }

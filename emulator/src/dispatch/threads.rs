@@ -8,10 +8,9 @@ use super::Dispatch;
 use super::order::permute;
 use super::worker::Worker;
 use crate::exec::op::{Dst, Unit};
-use crate::exec::{Op, check};
+use crate::exec::{Op, Tally, check};
 use crate::fault::{Fault, FaultReport, Site};
 use crate::memory::Track;
-use crate::profile::Counts;
 use crate::report::Report;
 
 /// Work-items that are worth another thread: starting one costs more than a few waves.
@@ -34,7 +33,7 @@ pub(super) struct Progress {
 #[derive(Default)]
 struct Outcome {
     report: Report,
-    counts: Vec<Counts>,
+    profile: Option<Tally>,
     /// The first workgroup that faulted, and how.
     fault: Option<(u64, Fault, Site)>,
 }
@@ -84,12 +83,14 @@ impl Progress {
         }
     }
 
-    fn add(&self, worker: &Worker<'_>) {
+    fn add(&self, worker: &mut Worker<'_>) {
         let mut outcome = self.outcome.lock().unwrap_or_else(PoisonError::into_inner);
         outcome.report.add(&worker.report);
-        if let Some(counts) = &worker.env.profile {
-            outcome.counts.resize(counts.len(), Counts::default());
-            outcome.counts.iter_mut().zip(counts).for_each(|(total, counts)| total.add(counts));
+        if let Some(profile) = worker.env.profile.take() {
+            match &mut outcome.profile {
+                Some(total) => total.add(&profile),
+                None => outcome.profile = Some(profile),
+            }
         }
     }
 }
@@ -181,18 +182,18 @@ impl Dispatch<'_> {
                 }
             }
         }
-        progress.add(&worker);
+        progress.add(&mut worker);
         worker.env.check.take().map(|check| check.into_track())
     }
 
     /// What came of all workgroups.
     fn report(&self, progress: Progress) -> Result<Report, FaultReport> {
-        let Outcome { mut report, counts, fault } =
+        let Outcome { mut report, profile, fault } =
             progress.outcome.into_inner().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, fault, site)) = fault {
             return Err(FaultReport::new(fault, &self.info.name, self.gfx, Some(site)));
         }
-        report.profile = self.launch.options.profile.then(|| Box::new(self.profile(&counts)));
+        report.profile = profile.map(|profile| Box::new(self.profile(&profile)));
         Ok(report)
     }
 

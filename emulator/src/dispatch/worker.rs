@@ -6,10 +6,10 @@ use super::Dispatch;
 use super::order::Random;
 use super::threads::Progress;
 use crate::exec::check::{Around, Check};
-use crate::exec::{Code, Env, Flow, Wave};
+use crate::exec::op::Unit;
+use crate::exec::{Code, Env, Flow, Tally, Wave};
 use crate::fault::{Fault, Site};
 use crate::memory::Track;
-use crate::profile::Counts;
 use crate::report::Report;
 
 /// Instructions that a wave executes before the next one has its turn.
@@ -67,7 +67,7 @@ impl<'a> Worker<'a> {
         let scratch = u64::from(waves * size) * u64::from(dispatch.scratch);
         let options = &dispatch.launch.options;
         let mut env = Env::new(dispatch.code, module.base, dispatch.memory, dispatch.lds, options.perturb);
-        env.profile = options.profile.then(|| vec![Counts::default(); dispatch.code.ops.len()]);
+        env.profile = options.profile.then(|| Tally::new(dispatch.code.ops.len()));
         let check = |track| Check::new(waves, dispatch.lds, dispatch.code, track, dispatch.order_matters());
         env.check = track.map(|track| Box::new(check(track)));
         Worker {
@@ -169,7 +169,8 @@ impl<'a> Worker<'a> {
             let id = wave.index * wave.size() + lane;
             [id % size_x, id / size_x % size_y, id / size_x / size_y]
         });
-        let source = module.lines().of(pc);
+        let calls: Vec<u64> = wave.calls.iter().rev().map(|&call| code.address_of(call)).collect();
+        let source = module.lines().of_stack(pc, &calls);
         let fault = match *fault {
             Fault::Trap { id } => Box::new(Fault::of_trap(id, &source)),
             _ => fault,
@@ -181,6 +182,7 @@ impl<'a> Worker<'a> {
             work_item,
             pc,
             instruction: code.text_of(op).unwrap_or_else(|| "(no instruction)".into()),
+            calls,
             source,
         };
         (fault, site)
@@ -214,6 +216,9 @@ fn run_wave_watched<const CHECK: bool, const PROFILE: bool>(
     turn: u64,
 ) -> Flow {
     let code: &Code = env.code;
+    if PROFILE && let Some(profile) = &mut env.profile {
+        profile.enter(&wave.calls);
+    }
     for _ in 0..turn {
         let pc = wave.pc;
         let op = &code.ops[pc as usize];
@@ -226,8 +231,7 @@ fn run_wave_watched<const CHECK: bool, const PROFILE: bool>(
         {
             return env.raise_found(wave, *found);
         }
-        if PROFILE && let Some(profile) = &mut env.profile {
-            let counts = &mut profile[pc as usize];
+        if PROFILE && let Some(counts) = env.profile.as_mut().and_then(|profile| profile.of(pc)) {
             counts.executed += 1;
             counts.active_lanes += u64::from(wave.exec64().count_ones());
             counts.lanes += u64::from(wave.work_items);
@@ -237,6 +241,9 @@ fn run_wave_watched<const CHECK: bool, const PROFILE: bool>(
         let flow = unsafe { (op.run)(wave, env, op) };
         if CHECK && let Some(check) = &mut env.check {
             check.after(wave, op);
+        }
+        if PROFILE && op.unit == Unit::Branch && let Some(profile) = &mut env.profile {
+            profile.enter(&wave.calls);
         }
         if flow != Flow::Next {
             return flow;

@@ -181,6 +181,7 @@ struct Call;
 impl Exec for Call {
     fn exec(w: &mut Wave, env: &mut Env<'_>, op: &Op) -> Flow {
         w.set_scalar64(op.dst[0], next_address(env, op));
+        w.called(op.inst);
         go_to(w, env, op)
     }
 }
@@ -188,7 +189,9 @@ impl Exec for Call {
 struct SetPc;
 impl Exec for SetPc {
     fn exec(w: &mut Wave, env: &mut Env<'_>, op: &Op) -> Flow {
-        go_to_address(w, env, w.scalar64(op.src[0]))
+        let flow = go_to_address(w, env, w.scalar64(op.src[0]));
+        w.returned();
+        flow
     }
 }
 
@@ -197,6 +200,7 @@ impl Exec for SwapPc {
     fn exec(w: &mut Wave, env: &mut Env<'_>, op: &Op) -> Flow {
         let target = w.scalar64(op.src[0]);
         w.set_scalar64(op.dst[0], next_address(env, op));
+        w.called(op.inst);
         go_to_address(w, env, target)
     }
 }

@@ -37,6 +37,7 @@ pub(crate) mod wave;
 
 pub(crate) use code::Code;
 pub(crate) use op::{Flow, Op};
+pub(crate) use profile::Tally;
 pub(crate) use wave::{Row, Wave};
 
 use crate::fault::{Access, Fault, Nearest};
@@ -68,8 +69,8 @@ pub(crate) struct Env<'m> {
     /// Instructions executed in this workgroup; what `s_memtime` and its kin read, so that it is the same in
     /// every run.
     pub clock: u64,
-    /// Profile mode's counts, one for each instruction.
-    pub profile: Option<Vec<crate::profile::Counts>>,
+    /// Profile mode's counts.
+    pub profile: Option<Tally>,
     /// Check mode's knowledge.
     pub check: Option<Box<check::Check<'m>>>,
     /// What went wrong, and in which lane.

@@ -1,10 +1,68 @@
-//! Profile mode: counts per instruction.
+//! Profile mode: counts per instruction, apart for each stack of calls.
 
 use super::lanes::{Lanes, lanes_of};
 use super::{Env, Op};
 use crate::fault::Access;
 use crate::gfx::Generation;
 use crate::profile::Counts;
+
+/// Stacks of calls that are told apart. What runs under others counts as the kernel's own.
+const MOST_STACKS: usize = 256;
+
+/// The counts of a launch, or of one thread's share of it.
+pub(crate) struct Tally {
+    /// Calls, outermost first, and each instruction's counts under them. The first stack is empty: the kernel's own.
+    stacks: Vec<(Vec<u32>, Vec<Counts>)>,
+    /// The stack of the wave whose turn it is.
+    current: usize,
+}
+
+impl Tally {
+    pub fn new(instructions: usize) -> Tally {
+        Tally { stacks: vec![(Vec::new(), vec![Counts::default(); instructions])], current: 0 }
+    }
+
+    /// Counts from now on go under `calls`.
+    pub fn enter(&mut self, calls: &[u32]) {
+        if self.stacks[self.current].0 != calls {
+            self.current = self.find(calls);
+        }
+    }
+
+    #[cold]
+    fn find(&mut self, calls: &[u32]) -> usize {
+        let known = self.stacks.iter().position(|(stack, _)| stack == calls);
+        known.unwrap_or_else(|| {
+            if self.stacks.len() == MOST_STACKS {
+                return 0;
+            }
+            self.stacks.push((calls.to_vec(), vec![Counts::default(); self.stacks[0].1.len()]));
+            self.stacks.len() - 1
+        })
+    }
+
+    /// The counts of the instruction at `index`, as it runs now.
+    pub fn of(&mut self, index: u32) -> Option<&mut Counts> {
+        self.stacks[self.current].1.get_mut(index as usize)
+    }
+
+    pub fn add(&mut self, other: &Tally) {
+        for (calls, counts) in &other.stacks {
+            let at = self.find(calls);
+            self.stacks[at].1.iter_mut().zip(counts).for_each(|(total, counts)| total.add(counts));
+        }
+    }
+
+    /// Instructions that were executed, by index and then by the calls that they were under, outermost first.
+    pub fn executed(&self) -> Vec<(u32, &[u32], &Counts)> {
+        let counts = self.stacks.iter().flat_map(|(calls, counts)| {
+            (0..).zip(counts).map(|(index, counts)| (index, &calls[..], counts))
+        });
+        let mut executed: Vec<_> = counts.filter(|(.., counts)| counts.executed != 0).collect();
+        executed.sort_by_key(|&(index, calls, _)| (index, calls));
+        executed
+    }
+}
 
 impl Env<'_> {
     /// Counts the bytes of an access, and those of the cache lines that it touches.
@@ -49,7 +107,7 @@ impl Env<'_> {
     }
 
     fn counts(&mut self, op: &Op) -> Option<&mut Counts> {
-        self.profile.as_mut()?.get_mut(op.inst as usize)
+        self.profile.as_mut()?.of(op.inst)
     }
 }
 

@@ -9,6 +9,9 @@ pub(crate) const AGPR: u16 = 256;
 /// Vector registers, accumulation registers, and room for an operand that runs past the last one.
 const REGISTERS: usize = 512 + 64;
 
+/// Calls that a wave remembers. Deeper ones are left out of reports and profiles.
+const MOST_CALLS: usize = 64;
+
 /// One register of half a wave, lane by lane.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(C, align(64))]
@@ -63,6 +66,8 @@ pub(crate) struct Wave {
     pub pc: u32,
     /// Index of the instruction that ended the wave's turn.
     pub last: u32,
+    /// Indices of the calls that have not returned, outermost first.
+    pub calls: Vec<u32>,
     /// `s_set_gpr_idx_on`: which operands M0 indexes (bit 0 to 2: sources, bit 3: destination); 0 when off.
     pub gpr_index: u32,
     /// Base address of the wave's scratch memory.
@@ -93,6 +98,7 @@ impl Wave {
             mode: 0,
             pc: 0,
             last: 0,
+            calls: Vec::new(),
             gpr_index: 0,
             scratch_base: 0,
             scratch_size: 0,
@@ -115,8 +121,23 @@ impl Wave {
         }
         self.sgpr = [0; 256];
         self.gpr_index = 0;
+        self.calls.clear();
         (self.waits_for, self.passed) = (0, 0);
         self.executed = 0;
+    }
+
+    /// Notes that the instruction at `index` has called a function.
+    pub fn called(&mut self, index: u32) {
+        if self.calls.len() < MOST_CALLS {
+            self.calls.push(index);
+        }
+    }
+
+    /// Notes a jump to where the wave is now: behind a call that has not returned, it is the return.
+    pub fn returned(&mut self) {
+        if let Some(call) = self.calls.iter().rposition(|&call| call + 1 == self.pc) {
+            self.calls.truncate(call);
+        }
     }
 
     /// Lanes: 32 or 64.

@@ -242,7 +242,10 @@ fn run_wave_watched<const CHECK: bool, const PROFILE: bool>(
         if CHECK && let Some(check) = &mut env.check {
             check.after(wave, op);
         }
-        if PROFILE && op.unit == Unit::Branch && let Some(profile) = &mut env.profile {
+        if PROFILE
+            && op.unit == Unit::Branch
+            && let Some(profile) = &mut env.profile
+        {
             profile.enter(&wave.calls);
         }
         if flow != Flow::Next {

@@ -55,9 +55,10 @@ impl Tally {
 
     /// Instructions that were executed, by index and then by the calls that they were under, outermost first.
     pub fn executed(&self) -> Vec<(u32, &[u32], &Counts)> {
-        let counts = self.stacks.iter().flat_map(|(calls, counts)| {
-            (0..).zip(counts).map(|(index, counts)| (index, &calls[..], counts))
-        });
+        let counts = self
+            .stacks
+            .iter()
+            .flat_map(|(calls, counts)| (0..).zip(counts).map(|(index, counts)| (index, &calls[..], counts)));
         let mut executed: Vec<_> = counts.filter(|(.., counts)| counts.executed != 0).collect();
         executed.sort_by_key(|&(index, calls, _)| (index, calls));
         executed

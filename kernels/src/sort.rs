@@ -219,10 +219,15 @@ pub unsafe fn asort_step<const D: bool, T: Sortable>(
             let sorter = Sorter::<T, D>::new(x.add(row * ncols), dst.add(row * ncols), ncols);
             if compares {
                 sorter.compare(number * TILE, TILE, size, distance);
-            } else if distance == 0 {
-                sorter.sort_block(number * span, span);
             } else {
-                sorter.clean_block(number * span, span, distance);
+                let begin = number * span;
+                // Comparisons with what would lie behind the row change nothing.
+                let block = span.min((ncols - begin).next_power_of_two());
+                if distance == 0 {
+                    sorter.sort_block(begin, block);
+                } else {
+                    sorter.clean_block(begin, block, distance.min(block / 2));
+                }
             }
             unit += workgroups_x() as usize;
         }

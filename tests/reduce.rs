@@ -87,6 +87,34 @@ fn four_thousand_ones_add_up_in_half_precision() {
 }
 
 #[test]
+fn a_long_sum_is_rounded_in_parts() {
+    // Each accumulator gets 16,384 terms or more: one after the other, they would come to 1.5e-4 too little.
+    let wave = LaunchConfig::explicit([1, 1, 1], [32, 1, 1], 0);
+    let close = |sum: f32, terms: usize| {
+        let exact = terms as f64 * f64::from(0.1_f32);
+        assert!((f64::from(sum) / exact - 1.0).abs() < 1e-5, "{sum} for {exact}");
+    };
+    for arch in ["gfx1100", "gfx90a"] {
+        let stream = common::device(arch).stream().expect("a stream");
+        let run = || -> Result<()> {
+            let src = DeviceBuffer::from_slice(&stream, &vec![0.1_f32; 1 << 21])?;
+            let mut dst = DeviceBuffer::<f32>::zeros(&stream, 4)?;
+            let whole = Layout::flat(1 << 21);
+            fast_sum_f32(&stream, wave, 1 << 21, &whole, &src, &mut dst.slice_mut(..1)?)?;
+            close(dst.to_vec()?[0], 1 << 21);
+            let every_second = Layout::new(&[1 << 20], &[2], 0)?;
+            fast_sum_f32(&stream, wave, 1 << 20, &every_second, &src, &mut dst.slice_mut(..1)?)?;
+            close(dst.to_vec()?[0], 1 << 20);
+            let columns = Layout::new(&[4, 1 << 18], &[1, 4], 0)?;
+            fast_sum_f32(&stream, wave, 1 << 18, &columns, &src, &mut dst)?;
+            dst.to_vec()?.into_iter().for_each(|sum| close(sum, 1 << 18));
+            Ok(())
+        };
+        run().unwrap_or_else(|error| panic!("{arch}: {error}"));
+    }
+}
+
+#[test]
 fn a_constant_row_is_normalised_to_zero() {
     on_both_waves(|stream| {
         // In registers, and in several passes; 1234.567 has no exact sum.

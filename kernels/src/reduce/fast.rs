@@ -5,7 +5,7 @@
 //! workgroup's strips of such lanes share the rows' elements. Which way is the same for the whole launch, and any
 //! geometry covers all rows. Sums of floats depend on the way and on the workgroup's size by their rounding alone.
 
-use super::fold::{ArgMax, ArgMin, Fold, Max, Min, Sum};
+use super::fold::{ArgMax, ArgMin, Earlier, Fold, Max, Min, Sum};
 use super::plan::{Plan, Way};
 use amdgpu_device::extremum::Extremum;
 use amdgpu_device::grid::{workgroup_id_x, workgroups_x};
@@ -147,12 +147,15 @@ pub unsafe fn reduce<F: Fold<T>, T: Scalar>(plan: Plan, src: *const T, dst: *mut
                 if way == Way::Rows {
                     return fold_row::<F, T, W>(src.wrapping_add(base), len, first, step);
                 }
-                let (mut acc, mut i) = (F::none(), first);
+                let (mut acc, mut i) = ([F::none()], first);
+                let mut earlier = Earlier::<F, T, 1>::none();
                 while i < len {
-                    acc = F::take(acc, src.wrapping_add(plan.element(row, base, i)).read(), i as u32);
+                    acc[0] = F::take(acc[0], src.wrapping_add(plan.element(row, base, i)).read(), i as u32);
+                    earlier.turn(&mut acc);
                     i += step;
                 }
-                acc
+                earlier.join(&mut acc);
+                acc[0]
             });
         });
     }
@@ -278,6 +281,7 @@ unsafe fn fold_row<F: Fold<T>, T: Scalar, const N: usize>(
     unsafe {
         let body = row.add(head);
         let mut i = first;
+        let mut earlier = Earlier::<F, T, ACCUMULATORS>::none();
         // Four loads on their way.
         while i + 3 * step < blocks {
             let at = body.add(i * N);
@@ -291,6 +295,7 @@ unsafe fn fold_row<F: Fold<T>, T: Scalar, const N: usize>(
             take::<F, T, N>(&mut acc, b, head + (i + step) * N);
             take::<F, T, N>(&mut acc, c, head + (i + 2 * step) * N);
             take::<F, T, N>(&mut acc, d, head + (i + 3 * step) * N);
+            earlier.turn(&mut acc);
             i += 4 * step;
         }
         while i < blocks {
@@ -303,6 +308,7 @@ unsafe fn fold_row<F: Fold<T>, T: Scalar, const N: usize>(
             acc[0] = F::take(acc[0], row.add(at).read(), at as u32);
             i += step;
         }
+        earlier.join(&mut acc);
     }
     F::merge(F::merge(acc[0], acc[1]), F::merge(acc[2], acc[3]))
 }
@@ -355,6 +361,7 @@ unsafe fn by_columns<F: Fold<T>, T: Scalar, const W: usize>(plan: Plan, src: *co
                 let base = src.wrapping_add(plan.row(row));
                 let at = move |i: usize| base.wrapping_add(plan.along(i));
                 let mut i = y;
+                let mut earlier = Earlier::<F, T, W>::none();
                 while i + 3 * strips < plan.len {
                     let [a, b, c, d] = [
                         load(at(i)),
@@ -366,12 +373,14 @@ unsafe fn by_columns<F: Fold<T>, T: Scalar, const W: usize>(plan: Plan, src: *co
                     take_row::<F, T, W>(&mut acc, b, i + strips);
                     take_row::<F, T, W>(&mut acc, c, i + 2 * strips);
                     take_row::<F, T, W>(&mut acc, d, i + 3 * strips);
+                    earlier.turn(&mut acc);
                     i += 4 * strips;
                 }
                 while i < plan.len {
                     take_row::<F, T, W>(&mut acc, load(at(i)), i);
                     i += strips;
                 }
+                earlier.join(&mut acc);
             }
         }
         if !apart {

@@ -2,6 +2,7 @@
 
 use amdgpu_device::extremum::Extremum;
 use amdgpu_device::prelude::*;
+use amdgpu_device::unroll;
 use amdgpu_device::wave::Lane;
 
 /// A reduction of elements to one result. Its parts may be merged in any order.
@@ -10,6 +11,11 @@ pub trait Fold<T: Scalar> {
     type Acc: Lane;
     /// The result.
     type Out: KernelArg;
+    /// Whether merging rounds, so that few large sums of small ones are better than one of many terms.
+    #[inline(always)]
+    fn rounds() -> bool {
+        false
+    }
     /// Of no elements.
     fn none() -> Self::Acc;
     /// With another element, which has this position in its row.
@@ -20,12 +26,58 @@ pub trait Fold<T: Scalar> {
     fn out(acc: Self::Acc) -> Self::Out;
 }
 
+/// The earlier sums of a lane that takes many elements, some in each of its turns: what [`TURNS`] turns took is added up
+/// apart from them, since a term that is added to a large float is rounded as that is. Nothing for other folds.
+pub struct Earlier<F: Fold<T>, T: Scalar, const N: usize> {
+    sums: [F::Acc; N],
+    turns: u32,
+}
+
+/// Turns whose elements are added up apart.
+const TURNS: u32 = 32;
+
+impl<F: Fold<T>, T: Scalar, const N: usize> Earlier<F, T, N> {
+    /// Of no elements.
+    #[inline(always)]
+    pub fn none() -> Self {
+        Earlier { sums: [F::none(); N], turns: 0 }
+    }
+
+    /// Ends a turn.
+    #[inline(always)]
+    pub fn turn(&mut self, acc: &mut [F::Acc; N]) {
+        if F::rounds() {
+            self.turns += 1;
+            if self.turns == TURNS {
+                unroll!(N, J => {
+                    self.sums[J] = F::merge(self.sums[J], acc[J]);
+                    acc[J] = F::none();
+                });
+                self.turns = 0;
+            }
+        }
+    }
+
+    /// Merges them into the last ones.
+    #[inline(always)]
+    pub fn join(self, acc: &mut [F::Acc; N]) {
+        if F::rounds() {
+            unroll!(N, J => acc[J] = F::merge(self.sums[J], acc[J]));
+        }
+    }
+}
+
 /// The sum: f16, bf16 and f8e4m3 accumulate in f32 and round once; integers wrap.
 pub struct Sum;
 
 impl<T: Scalar<Acc: Lane>> Fold<T> for Sum {
     type Acc = T::Acc;
     type Out = T;
+    // Integers wrap; -∞ remains.
+    #[inline(always)]
+    fn rounds() -> bool {
+        T::Acc::LOWEST.sub(T::Acc::ONE) == T::Acc::LOWEST
+    }
     #[inline(always)]
     fn none() -> T::Acc {
         T::Acc::ZERO

@@ -14,6 +14,10 @@ impl<T: Scalar<Acc = f32>> Fold<T> for WideSum {
     type Acc = f32;
     type Out = f32;
     #[inline(always)]
+    fn rounds() -> bool {
+        true
+    }
+    #[inline(always)]
     fn none() -> f32 {
         0.0
     }

@@ -1,7 +1,7 @@
 //! `sum`: adds the elements along some dimensions to what is in the output.
 
 use super::fast::by_rows;
-use super::fold::Sum;
+use super::fold::{Earlier, Fold, Sum};
 use amdgpu_device::layout::divide;
 use amdgpu_device::prelude::*;
 use amdgpu_device::wave::Lane;
@@ -42,7 +42,8 @@ pub unsafe fn sum<T: Scalar<Acc: Lane>>(
             out.write(T::from_acc(out.read().to_acc().add(acc)));
         };
         by_rows::<Sum, T>(divide(numel, len, numel).0, len, write, |row, first, step| {
-            let (mut acc, mut i) = (T::Acc::ZERO, first);
+            let (mut acc, mut i) = ([T::Acc::ZERO], first);
+            let mut earlier = Earlier::<Sum, T, 1>::none();
             while i < len {
                 let (mut rest, mut at, mut d) = (i, row, num_sum_dims);
                 while d > 0 {
@@ -54,10 +55,12 @@ pub unsafe fn sum<T: Scalar<Acc: Lane>>(
                     rest = quotient;
                 }
                 let [at] = layout.offsets(at, numel);
-                acc = acc.add(inp.add(at).read().to_acc());
+                acc[0] = Sum::take(acc[0], inp.add(at).read(), i as u32);
+                earlier.turn(&mut acc);
                 i += step;
             }
-            acc
+            earlier.join(&mut acc);
+            acc[0]
         });
     }
 }

@@ -82,6 +82,9 @@ impl Function {
                 LaunchConfig::Explicit { grid, block: own.workgroup, lds_bytes: own.lds_bytes }
             }
             (Some(own), _) if own.items.is_some() || own.grid.is_some() => LaunchConfig::Auto,
+            (Some(own), LaunchConfig::Explicit { grid, block, .. }) => {
+                own.cover(grid, block).unwrap_or(config)
+            }
             _ => config,
         }
     }

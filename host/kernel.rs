@@ -1,6 +1,6 @@
 //! What is known of kernels before any is loaded: the tables that `amdgpu-build` generates.
 
-use crate::Count;
+use crate::{Count, LaunchConfig};
 use std::fmt;
 
 /// A set of kernels that is loaded as one, compiled for several targets.
@@ -176,6 +176,26 @@ pub struct Geometry {
     pub grid: Option<[Formula; 3]>,
     /// Bytes of workgroup memory, where it depends on arguments.
     pub lds: Option<Formula>,
+}
+
+impl Geometry {
+    /// For a kernel that is told by its launch alone how much there is to do: workgroups of its own that do what `grid`
+    /// workgroups of `block` lanes would. Its items are their lanes in x, and lanes with another y or z have others.
+    ///
+    /// `None` if it states neither several items for a lane nor several rows for a workgroup, or if the lanes are not a
+    /// whole number of workgroups with several rows, of which the last would have rows that nobody asked for.
+    pub(crate) fn cover(&self, grid: [u32; 3], block: [u32; 3]) -> Option<LaunchConfig> {
+        let [x, y, z] = self.workgroup;
+        let lanes = u64::from(grid[0]) * u64::from(block[0]);
+        let each = u64::from(x * y * z) * u64::from(self.items_per_lane);
+        let is_row = [y, z] == [1, 1];
+        let is_stated = self.items_per_lane > 1 || !is_row;
+        if !is_stated || block[1..] != [1, 1] || !is_row && !lanes.is_multiple_of(each) {
+            return None;
+        }
+        let workgroups = u32::try_from(lanes.div_ceil(each)).ok()?;
+        Some(LaunchConfig::explicit([workgroups, grid[1], grid[2]], self.workgroup, self.lds_bytes))
+    }
 }
 
 /// A number that is computed from a kernel's integer arguments and the lengths of its memory.

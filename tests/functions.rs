@@ -2,7 +2,9 @@
 
 mod common;
 
-use candle_amdgpu::{AFFINE, ALL_IDS, Device, DeviceBuffer, Error, FILL, LaunchConfig, Module, Stream, f16};
+use candle_amdgpu::{
+    AFFINE, ALL_IDS, Device, DeviceBuffer, Error, FILL, LaunchConfig, Module, QUANTIZED, REDUCE, Stream, f16,
+};
 use std::ffi::c_void;
 use std::ptr;
 use std::sync::{Arc, Barrier};
@@ -43,6 +45,27 @@ fn threads_share_one_loaded_module() {
         let function = device.get_or_load_func(name, &FILL).unwrap();
         assert_eq!(function.as_raw() as usize, *handle, "the same handle in every thread");
     }
+}
+
+#[test]
+fn a_launch_by_name_gets_workgroups_of_the_kernels_own_that_do_as_much() {
+    let device = common::device("gfx1100");
+    let explicit = |grid, block| LaunchConfig::explicit(grid, block, 0);
+    let own = |module, name, grid, block| {
+        device.get_or_load_func(name, module).unwrap().own_geometry_or(explicit(grid, [block, 1, 1]))
+    };
+    assert_eq!(own(&AFFINE, "affine_f32", [9, 1, 1], 1024), LaunchConfig::Auto);
+    // A workgroup is a row, of whatever size.
+    let rows = own(&REDUCE, "softmax_f32", [9, 1, 1], 1024);
+    assert!(matches!(rows, LaunchConfig::Explicit { grid: [9, 1, 1], block: [256, 1, 1], .. }), "{rows:?}");
+    // A row for each workgroup of 256 lanes in x, or for each of a workgroup's 8 in y; the same parts of rows in y.
+    assert_eq!(own(&QUANTIZED, "get_rows_q4_0", [32, 8, 1], 256), explicit([4, 8, 1], [16, 8, 1]));
+    assert_eq!(own(&QUANTIZED, "dequantize_block_q4_K_f32", [64, 1, 1], 32), explicit([8, 1, 1], [32, 8, 1]));
+    // Rows that do not fill the last workgroup: it would read indices that there are not.
+    let kept = own(&QUANTIZED, "get_rows_q4_0", [33, 8, 1], 256);
+    assert_eq!(kept, explicit([33, 8, 1], [256, 1, 1]));
+    // Elements of rows that are as long as an argument says, and a workgroup for each row in y.
+    assert_eq!(own(&QUANTIZED, "quantize_q8_1", [43, 3, 1], 256), explicit([3, 3, 1], [128, 1, 1]));
 }
 
 #[test]

@@ -62,9 +62,7 @@ const POSITIVE: [Function; 4] =
 /// Functions of one tensor.
 pub fn unary() -> Vec<Op> {
     let in_layouts = |functions: &'static [Function], dtypes: &'static [DType]| {
-        functions.iter().flat_map(move |(name, function)| {
-            each_layout(name, dtypes, move |x, _| function(x))
-        })
+        functions.iter().flat_map(move |(name, function)| each_layout(name, dtypes, move |x, _| function(x)))
     };
     let anywhere = in_layouts(&UNARY, &UNARY_FLOATS).chain(in_layouts(&WHOLE, &INTEGERS));
     let positive = POSITIVE.iter().flat_map(|(name, function)| {

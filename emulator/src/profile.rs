@@ -101,13 +101,14 @@ impl Profile {
         units
     }
 
-    /// The counts by source line, most executed first; instructions without a source position come under `None`. A
-    /// line of the standard library counts as the line that called it.
+    /// The counts by source line, most executed first; instructions without a source position come under `None`. What is
+    /// the standard library's, or the compiler's own (line 0), counts as the line that called it.
     pub fn by_source_line(&self) -> Vec<(Option<&SourceLine>, Counts)> {
         let mut lines = BTreeMap::<_, (Option<&SourceLine>, Counts)>::new();
         for instruction in &self.instructions {
             let source = &instruction.source;
-            let line = source.iter().find(|line| !line.file.contains("/library/")).or(source.first());
+            let is_users = |line: &&SourceLine| !line.file.contains("/library/") && line.line != 0;
+            let line = source.iter().find(is_users).or(source.first());
             let key = (line.map(|line| &*line.file), line.map_or(0, |line| line.line));
             let (_, counts) = lines.entry(key).or_insert((line, Counts::default()));
             counts.add(&instruction.counts);
@@ -244,32 +245,37 @@ impl KernelInfo {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_line_of_a_flame_graph_names_the_frames_from_outside_in() {
-        let line = |function: &str| SourceLine {
-            function: Some(function.into()),
-            file: "a.rs".into(),
-            line: 1,
-            column: 0,
-        };
+    fn line(function: Option<&str>, file: &str, line: u32) -> SourceLine {
+        SourceLine { function: function.map(str::to_owned), file: file.into(), line, column: 0 }
+    }
+
+    /// An instruction that was executed three times.
+    fn profile(source: Vec<SourceLine>) -> Profile {
         let instruction = InstructionProfile {
             pc: 0,
             text: "s_nop 0".into(),
             unit: Unit::Control,
             calls: Vec::new(),
-            source: vec![line("inner"), line("outer")],
+            source,
             counts: Counts { executed: 3, ..Counts::default() },
         };
-        let profile = Profile {
-            kernel: "k".into(),
-            gfx: "gfx1100",
-            waves_per_simd: 16,
-            instructions: vec![instruction],
-        };
+        Profile { kernel: "k".into(), gfx: "gfx1100", waves_per_simd: 16, instructions: vec![instruction] }
+    }
+
+    #[test]
+    fn a_line_of_a_flame_graph_names_the_frames_from_outside_in() {
+        let profile = profile(vec![line(Some("inner"), "a.rs", 1), line(Some("outer"), "a.rs", 1)]);
         assert_eq!(profile.folded(), "k;outer;inner;s_nop 0 3\n");
         let annotated = profile.annotated("a.rs", "fn inner() {\n}").expect("a line of it");
         let expected = "             3   100%      - | fn inner() {\n                             | }\n";
         assert_eq!(annotated, expected);
         assert_eq!(profile.annotated("b.rs", ""), None);
+    }
+
+    #[test]
+    fn what_is_the_compilers_own_counts_as_the_line_that_called_it() {
+        let library = "/rust/library/core/src/ptr/mod.rs";
+        let source = [(library, 7), ("a.rs", 0), ("b.rs", 5)].map(|(file, number)| line(None, file, number));
+        assert_eq!(profile(source.to_vec()).by_source_line()[0].0, Some(&line(None, "b.rs", 5)));
     }
 }

@@ -59,4 +59,6 @@ fn a_race_in_hip_is_found() {
     );
     assert_eq!(code, Some(1), "{text}");
     assert!(text.contains("races with") && text.contains("race.hip:14"), "{text}");
+    let other = text.split_once("the other access at").map_or("", |(_, other)| other);
+    assert!(other.contains("race.hip:8"), "{text}");
 }

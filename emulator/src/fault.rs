@@ -242,6 +242,9 @@ pub struct OtherAccess {
     pub pc: u64,
     /// LLVM's text of its instruction.
     pub instruction: String,
+    /// Its source position, innermost inlined function first, without those that were called; empty without debug
+    /// information.
+    pub source: Vec<SourceLine>,
 }
 
 impl fmt::Display for OtherAccess {
@@ -254,6 +257,22 @@ impl fmt::Display for OtherAccess {
 }
 
 impl Fault {
+    /// The earlier of two accesses that race.
+    pub fn other_access(&self) -> Option<&OtherAccess> {
+        match self {
+            Fault::LdsRace { other, .. } | Fault::GlobalRace { other, .. } => Some(other),
+            _ => None,
+        }
+    }
+
+    /// With the source lines that `lines` has of an address.
+    pub(crate) fn located(mut self, lines: impl Fn(u64) -> Vec<SourceLine>) -> Fault {
+        if let Fault::LdsRace { other, .. } | Fault::GlobalRace { other, .. } = &mut self {
+            other.source = lines(other.pc);
+        }
+        self
+    }
+
     /// What a trap is, given the source lines of its instruction, innermost function first.
     pub(crate) fn of_trap(id: u8, source: &[SourceLine]) -> Fault {
         let is_core = |line: &SourceLine| line.file.contains("library/core/src/");
@@ -466,10 +485,17 @@ impl fmt::Display for FaultReport {
         for call in &site.calls {
             write!(f, "\n  called at {call:#x}")?;
         }
-        for line in &site.source {
-            write!(f, "\n     {line}")?;
+        let list = |f: &mut fmt::Formatter<'_>, source: &[SourceLine]| {
+            source.iter().try_for_each(|line| write!(f, "\n     {line}"))
+        };
+        list(f, &site.source)?;
+        match fault.other_access() {
+            Some(other) if !other.source.is_empty() => {
+                write!(f, "\n  the other access at {:#x}", other.pc)?;
+                list(f, &other.source)
+            }
+            _ => Ok(()),
         }
-        Ok(())
     }
 }
 

@@ -58,7 +58,8 @@ pub fn assert_each_barrier_is_needed(
     assert_eq!(whole, Ok(()), "{name} on {device}");
     for (at, result) in barriers.iter().zip(broken) {
         let text = result.err().map_or_else(|| "no error".to_owned(), |error| error.to_string());
-        let noticed = text.contains("races with") || text.contains("uninitialised LDS");
+        let races = text.contains("races with") && text.contains("\n  the other access at 0x");
+        let noticed = races || text.contains("uninitialised LDS");
         assert!(noticed, "{name} on {device} without its barrier at {at:#x}: {text}");
     }
 }

@@ -173,7 +173,7 @@ impl<'a> Worker<'a> {
         let source = module.lines().of_stack(pc, &calls);
         let fault = match *fault {
             Fault::Trap { id } => Box::new(Fault::of_trap(id, &source)),
-            _ => fault,
+            fault => Box::new(fault.located(|pc| module.lines().of_stack(pc, &[]))),
         };
         let site = Site {
             workgroup,

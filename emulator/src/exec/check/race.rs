@@ -426,6 +426,8 @@ impl Races {
             wave: actor.wave,
             pc: code.address_of(mark.op()),
             instruction: code.text_of(mark.op()).unwrap_or_default(),
+            // Looked up for the report.
+            source: Vec::new(),
         }
     }
 }

@@ -85,14 +85,19 @@ pub struct Wants {
     pub lints: bool,
     /// pip, which fetches the demo's model.
     pub pip: bool,
+    /// hipcc, if it is the one whose programs `libamdhip64.so` runs.
+    pub hip: bool,
 }
 
 impl Wants {
     /// Whether anything is wanted at all.
     pub fn any(self) -> bool {
-        self.device || self.lints || self.pip
+        self.device || self.lints || self.pip || self.hip
     }
 }
+
+/// The release of HIP that `libamdhip64.so` has the symbol versions of, as package versions begin.
+const HIP: &str = "5.2.";
 
 /// Why apt cannot give what is wanted.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -159,6 +164,9 @@ pub fn choose(apt: &dyn Apt, wants: Wants) -> Result<Vec<Package>, NoPackages> {
     }
     if wants.pip {
         add("python3-pip", "pip, which downloads the demo's model")?;
+    }
+    if wants.hip && apt.candidate("hipcc").is_some_and(|hipcc| hipcc.version.starts_with(HIP)) {
+        add("hipcc", "HIP programs to run on the emulator; without it they are left out")?;
     }
     Ok(chosen)
 }
@@ -294,6 +302,7 @@ pub mod fake {
                 ("lld-22", "1:22.1.8-1~deb12u1", ""),
                 ("llvm-14", "1:14.0.6-12", ""),
                 ("python3-pip", "23.0.1+dfsg-1", ""),
+                ("hipcc", "5.2.3-8", ""),
             ])
         }
     }
@@ -319,7 +328,7 @@ mod tests {
     use super::fake::Fake;
     use super::*;
 
-    const DEVICE: Wants = Wants { device: true, lints: false, pip: false };
+    const DEVICE: Wants = Wants { device: true, lints: false, pip: false, hip: false };
 
     fn names(packages: &[Package]) -> Vec<&str> {
         packages.iter().map(|p| p.name.as_str()).collect()
@@ -387,10 +396,20 @@ mod tests {
 
     #[test]
     fn lints_and_pip_come_alone_where_the_toolchain_is_there() {
-        let chosen = choose(&Fake::bookworm(), Wants { device: false, lints: true, pip: true }).unwrap();
+        let chosen =
+            choose(&Fake::bookworm(), Wants { device: false, lints: true, pip: true, hip: false }).unwrap();
         assert_eq!(names(&chosen), ["rustfmt-web", "rust-web-clippy", "python3-pip"]);
-        let pip = choose(&Fake::bookworm(), Wants { device: false, lints: false, pip: true }).unwrap();
+        let pip =
+            choose(&Fake::bookworm(), Wants { device: false, lints: false, pip: true, hip: false }).unwrap();
         assert_eq!(names(&pip), ["python3-pip"]);
+    }
+
+    #[test]
+    fn hipcc_comes_in_the_release_that_programs_are_run_of_or_not_at_all() {
+        let wants = Wants { device: false, lints: false, pip: false, hip: true };
+        assert_eq!(names(&choose(&Fake::bookworm(), wants).unwrap()), ["hipcc"]);
+        assert_eq!(choose(&Fake::offering(&[("hipcc", "5.7.1-3", "")]), wants).unwrap(), []);
+        assert_eq!(choose(&Fake::default(), wants).unwrap(), []);
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub enum For {
     Build,
     /// That, and download the model.
     Demo,
-    /// Compile kernels, and check format and lints.
+    /// Compile kernels, check format and lints, and compile HIP programs where that can be had.
     Test,
 }
 
@@ -80,6 +80,8 @@ pub fn run(goal: For) -> Result<()> {
         device: found.is_err(),
         lints: goal == For::Test && !has_lints(),
         pip: goal == For::Demo && model::pip().is_none(),
+        // A check is left out without it, so that nobody is asked for a password.
+        hip: goal == For::Test && !shell::in_path("hipcc") && Root::look() != Root::No,
     };
     if wants.any() {
         install(wants)?;
@@ -108,6 +110,9 @@ fn install(wants: Wants) -> Result<()> {
         actions = plan(&apt::System, machine, wants);
     }
     let actions = actions?;
+    if actions.is_empty() {
+        return Ok(());
+    }
     println!("To be installed:");
     for action in &actions {
         action.print();
@@ -158,7 +163,7 @@ impl Action {
 
 /// What to install for `wants`, on this kind of machine.
 fn plan(apt: &dyn Apt, machine: Machine, wants: Wants) -> Result<Vec<Action>, NoWay> {
-    const NONE: Wants = Wants { device: false, lints: false, pip: false };
+    const NONE: Wants = Wants { device: false, lints: false, pip: false, hip: false };
     let from_apt = |wants: Wants| {
         if machine.apt { apt::choose(apt, wants) } else { Err(NoPackages::NoApt) }
     };
@@ -186,6 +191,9 @@ fn plan(apt: &dyn Apt, machine: Machine, wants: Wants) -> Result<Vec<Action>, No
     if wants.pip {
         let chosen = from_apt(Wants { pip: true, ..NONE });
         packages.extend(chosen.map_err(|error| NoWay::Pip(error.to_string()))?);
+    }
+    if wants.hip {
+        packages.extend(from_apt(Wants { hip: true, ..NONE }).unwrap_or_default());
     }
     if !packages.is_empty() {
         actions.insert(0, Action::Apt(packages));
@@ -250,7 +258,7 @@ mod tests {
     use crate::apt::fake::Fake;
 
     const DEBIAN: Machine = Machine { apt: true, rustup: false, nightly: false, rustup_cargo: false };
-    const DEVICE: Wants = Wants { device: true, lints: false, pip: false };
+    const DEVICE: Wants = Wants { device: true, lints: false, pip: false, hip: false };
 
     fn packages(actions: &[Action]) -> Vec<&str> {
         let apt = actions.iter().filter_map(|action| match action {
@@ -262,7 +270,7 @@ mod tests {
 
     #[test]
     fn nothing_wanted_is_nothing_done() {
-        let nothing = Wants { device: false, lints: false, pip: false };
+        let nothing = Wants { device: false, lints: false, pip: false, hip: false };
         assert_eq!(plan(&Fake::bookworm(), DEBIAN, nothing).unwrap(), []);
     }
 
@@ -307,7 +315,7 @@ mod tests {
 
     #[test]
     fn lints_come_from_whoever_gave_the_cargo() {
-        let wants = Wants { device: false, lints: true, pip: false };
+        let wants = Wants { device: false, lints: true, pip: false, hip: false };
         let rustup = Machine { rustup: true, rustup_cargo: true, ..DEBIAN };
         let [Action::Rustup { args, .. }] = &plan(&Fake::bookworm(), rustup, wants).unwrap()[..] else {
             panic!()
@@ -319,10 +327,17 @@ mod tests {
 
     #[test]
     fn no_pip_to_be_had_points_to_the_models_option() {
-        let wants = Wants { device: false, lints: false, pip: true };
+        let wants = Wants { device: false, lints: false, pip: true, hip: false };
         let machine = Machine { apt: false, ..DEBIAN };
         let error = plan(&Fake::default(), machine, wants).unwrap_err().to_string();
         assert!(error.contains("--model FOLDER"), "{error}");
+    }
+
+    #[test]
+    fn without_a_hipcc_to_be_had_nothing_is_done() {
+        let wants = Wants { device: false, lints: false, pip: false, hip: true };
+        assert_eq!(packages(&plan(&Fake::bookworm(), DEBIAN, wants).unwrap()), ["hipcc"]);
+        assert_eq!(plan(&Fake::default(), Machine { apt: false, ..DEBIAN }, wants).unwrap(), []);
     }
 
     #[test]

@@ -198,7 +198,7 @@ pub enum Fault {
         /// Bytes.
         size: u32,
         /// The other access.
-        other: OtherAccess,
+        other: Box<OtherAccess>,
     },
     /// Check mode: two waves access the same bytes of global memory, one of them writes, and nothing orders them.
     #[error(
@@ -212,7 +212,7 @@ pub enum Fault {
         /// Bytes.
         size: u32,
         /// The other access.
-        other: OtherAccess,
+        other: Box<OtherAccess>,
         /// The allocation.
         nearest: Nearest,
     },

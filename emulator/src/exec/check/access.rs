@@ -452,6 +452,7 @@ fn race(
     (address, size): (u64, u32),
     other: OtherAccess,
 ) -> Fault {
+    let other = Box::new(other);
     if in_lds {
         Fault::LdsRace { access, offset: address, size, other }
     } else {

@@ -208,7 +208,7 @@ impl Dispatch<'_> {
         let mut instructions = Vec::new();
         for (index, calls, counts) in tally.executed() {
             let pc = code.address_of(index);
-            let calls: Vec<u64> = calls.iter().rev().map(|&call| code.address_of(call)).collect();
+            let calls = code.stack_of(calls);
             let name = code.insts[index as usize].as_ref().map_or("", |inst| inst.name);
             // A split barrier counts where the wave signals that it has come.
             let is_barrier = name == "s_barrier" || name.starts_with("s_barrier_signal");

@@ -169,7 +169,7 @@ impl<'a> Worker<'a> {
             let id = wave.index * wave.size() + lane;
             [id % size_x, id / size_x % size_y, id / size_x / size_y]
         });
-        let calls: Vec<u64> = wave.calls.iter().rev().map(|&call| code.address_of(call)).collect();
+        let calls = code.stack_of(&wave.calls);
         let source = module.lines().of_stack(pc, &calls);
         let fault = match *fault {
             Fault::Trap { id } => Box::new(Fault::of_trap(id, &source)),

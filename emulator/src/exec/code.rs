@@ -152,6 +152,11 @@ impl Code {
         self.start + u64::from(self.at.get(index as usize).copied().unwrap_or(0)) * 4
     }
 
+    /// The addresses of calls given by their indices, outermost first: innermost first.
+    pub fn stack_of(&self, calls: &[u32]) -> Vec<u64> {
+        calls.iter().rev().map(|&call| self.address_of(call)).collect()
+    }
+
     /// The first dword of the instruction with the given index, for reports.
     pub fn text_of(&self, index: u32) -> Option<String> {
         let inst = self.insts.get(index as usize)?.as_ref()?;

@@ -177,12 +177,20 @@ fn next_address(env: &Env<'_>, op: &Op) -> u64 {
     env.base + env.code.address_of(op.inst) + u64::from(op.size) * 4
 }
 
+/// Notes a call, unless there is no code where it leads.
+fn called(w: &mut Wave, op: &Op, flow: Flow) -> Flow {
+    if flow == Flow::Next {
+        w.called(op.inst);
+    }
+    flow
+}
+
 struct Call;
 impl Exec for Call {
     fn exec(w: &mut Wave, env: &mut Env<'_>, op: &Op) -> Flow {
         w.set_scalar64(op.dst[0], next_address(env, op));
-        w.called(op.inst);
-        go_to(w, env, op)
+        let flow = go_to(w, env, op);
+        called(w, op, flow)
     }
 }
 
@@ -200,8 +208,8 @@ impl Exec for SwapPc {
     fn exec(w: &mut Wave, env: &mut Env<'_>, op: &Op) -> Flow {
         let target = w.scalar64(op.src[0]);
         w.set_scalar64(op.dst[0], next_address(env, op));
-        w.called(op.inst);
-        go_to_address(w, env, target)
+        let flow = go_to_address(w, env, target);
+        called(w, op, flow)
     }
 }
 

@@ -63,13 +63,13 @@
 //! annotated source ([`Profile::annotated`]).
 //!
 //! # Speed
-//! `cargo bench` prints it in millions of lane instructions (instructions × work-items) a second. On two cores of an AMD
-//! EPYC (Zen 4) that other programs used too, at a priority above theirs: 2,350 for an affine map of 1 Mi f32 on
-//! gfx1100, 5,250 for a polynomial of 64 multiply-adds, 3,050 for a product of matrices through LDS: 36 to 153 times a
-//! scalar interpreter. Check mode takes 2.5, 2.1 and 3.3 times as long. From the bytes of a code object of 6.5 MB and
-//! 270 kernels to a machine that has it with its largest kernel decoded (3,856 instructions): 4.1 ms, 1.2 ms more where
-//! the bytes have to be copied. Its first fault report reads debug information for milliseconds; further ones take two
-//! microseconds.
+//! `cargo bench` prints it in millions of lane instructions (instructions × work-items) a second. On two cores of an
+//! Intel Xeon (AVX-512) that did nothing else: 3,055 for an affine map of 1 Mi f32 on gfx1100, 6,394 for a polynomial of 64
+//! multiply-adds, 3,627 for a product of matrices through LDS: 31 to 143 times a scalar interpreter. Check mode takes
+//! 2.9, 1.9 and 3.5 times as long. From the bytes of a code object of 6.5 MB and
+//! 270 kernels to a machine that has it with its largest kernel decoded (3,856 instructions): 4.1 ms on an AMD EPYC
+//! (Zen 4), 1.2 ms more where the bytes have to be copied. Its first fault report reads debug information for milliseconds; further ones take a
+//! microsecond.
 //!
 //! # What to trust
 //! `INSTRUCTIONS.md` lists for each target which instructions are exact, which are exact in a chosen order, which are

@@ -11,6 +11,7 @@ use amdgpu_emulator::{CodeObject, Gfx};
 use crate::cache::{self, Kept};
 use crate::error::{Error, Result, io};
 use crate::ir;
+use crate::ptx::evict_first;
 use crate::shim;
 use crate::signature::{self, Signature};
 use crate::source::Source;
@@ -330,13 +331,14 @@ impl Job<'_> {
             }
             Target::Nvptx => {
                 let ptx = file("new.ptx");
-                self.run(llc.arg("-o").arg(&ptx), &optimised)?;
+                self.run(llc.arg("-mattr=+ptx78").arg("-o").arg(&ptx), &optimised)?;
                 let text = fs::read_to_string(&ptx).map_err(io("cannot read", &ptx))?;
                 let undefined = ir::undefined(&text);
                 if !undefined.is_empty() {
                     let family = self.bitcode.family.clone();
                     return Err(Error::Undefined { family, target: self.target.to_string(), undefined });
                 }
+                fs::write(&ptx, evict_first(&text)).map_err(io("cannot write", &ptx))?;
                 let json = serde_json::to_vec(&signatures).expect("strings and numbers");
                 fs::write(file("json"), json).map_err(io("cannot write", file("json")))?;
                 cache::keep(&file("json"), &kept.with_extension("json"))?;

@@ -204,9 +204,11 @@ pub fn nvptx(ir: &str, signatures: &[Signature]) -> String {
                 let most = kernel.launch.max_workgroup_size;
                 let mut bounds = format!("\"nvvm.maxntid\"=\"{most}\"");
                 // Left to itself, ptxas keeps registers few and loads apart. A kernel that has small workgroups and allows
-                // no large ones has registers for loads that are on their way together.
-                if kernel.launch.workgroup_size() < most && most <= 256 {
-                    bounds.push_str(" \"nvvm.minctasm\"=\"3\"");
+                // no large ones has registers for loads that are on their way together: 128 at least.
+                let own = kernel.launch.workgroup_size();
+                if own < most && most <= 256 {
+                    let at_once = (8 * own / most).clamp(1, 2);
+                    bounds.push_str(&format!(" \"nvvm.minctasm\"=\"{at_once}\""));
                 }
                 out.push_str(&with_attributes(line, &bounds));
             }

@@ -34,6 +34,7 @@ mod compile;
 mod error;
 mod ir;
 pub mod prebuilt;
+mod ptx;
 mod shim;
 pub mod signature;
 mod source;

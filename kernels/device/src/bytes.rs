@@ -33,6 +33,56 @@ pub fn permute(low: u32, high: u32, selector: u32) -> u32 {
     unsafe { prmt(low, high, selector) }
 }
 
+/// The low halves of two words, or their `high` ones: `a`'s below `b`'s. One instruction where `high` is not known.
+#[inline(always)]
+pub fn half_of_each(a: u32, b: u32, high: bool) -> u32 {
+    #[cfg(target_arch = "amdgpu")]
+    // SAFETY: touches no memory
+    unsafe {
+        core::arch::amdgpu::perm(b, a, if high { 0x0706_0302 } else { 0x0504_0100 })
+    }
+    #[cfg(target_arch = "nvptx64")]
+    {
+        permute(a, b, if high { 0x7632 } else { 0x5410 })
+    }
+    #[cfg(not(any(target_arch = "amdgpu", target_arch = "nvptx64")))]
+    {
+        let at = 16 * u32::from(high);
+        a >> at & 0xffff | b >> at << 16
+    }
+}
+
+/// Loads a half and the `N` words behind it, from an address that is a multiple of two.
+///
+/// # Safety
+/// They can be read, and so can what else the aligned words hold that they lie in.
+#[inline(always)]
+pub unsafe fn load_after_half<const N: usize>(address: *const u8) -> (u16, [u32; N]) {
+    #[cfg(not(target_arch = "nvptx64"))]
+    // SAFETY: the caller's
+    unsafe {
+        (address.cast::<u16>().read(), load_words(address.add(2)))
+    }
+    #[cfg(target_arch = "nvptx64")]
+    // SAFETY: the caller's
+    unsafe {
+        // The words begin with the upper half of the first aligned one, or with the next one.
+        let odd = address as usize & 2;
+        let aligned = address.sub(odd).cast::<u32>();
+        let shift = 16 + 8 * odd as u32;
+        let first = aligned.read();
+        let (mut words, mut low) = ([0; N], first);
+        let mut i = 0;
+        while i < N {
+            let high = aligned.add(i + 1).read();
+            words[i] = ((u64::from(high) << 32 | u64::from(low)) >> shift) as u32;
+            low = high;
+            i += 1;
+        }
+        ((first >> (shift - 16)) as u16, words)
+    }
+}
+
 /// Loads `N` consecutive words from an address that is a multiple of two.
 ///
 /// AMD GPUs do that in wide loads; elsewhere aligned words are loaded and shifted together, or one word's halves.
@@ -55,8 +105,8 @@ pub unsafe fn load_words<const N: usize>(address: *const u8) -> [u32; N] {
         }
         let odd = address as usize & 2;
         let aligned = address.sub(odd).cast::<u32>();
-        let last = address.add(4 * N - 1);
-        let last = last.sub(last as usize & 3).cast::<u32>();
+        // The one that holds the last byte.
+        let last = aligned.add(N - 1).cast::<u8>().add(2 * odd).cast::<u32>();
         let mut words = [0; N];
         let mut low = aligned.read();
         let mut i = 0;

@@ -40,6 +40,27 @@ pub unsafe fn load<T: Copy, const N: usize>(address: *const T) -> [T; N] {
     }
 }
 
+/// Says that nothing that this kernel loads is worth keeping in the cache, where the target can be told so (NVIDIA's; of ours
+/// none is).
+#[inline(always)]
+pub fn loads_once() {
+    #[cfg(target_arch = "nvptx64")]
+    // SAFETY: touches no memory
+    unsafe {
+        crate::shim::amdgpu_device_loads_once()
+    }
+}
+
+/// Says the same of what it stores.
+#[inline(always)]
+pub fn stores_once() {
+    #[cfg(target_arch = "nvptx64")]
+    // SAFETY: touches no memory
+    unsafe {
+        crate::shim::amdgpu_device_stores_once()
+    }
+}
+
 /// Asks for the cache line of an address ahead of its load, where the target has an instruction for it (NVIDIA's; of ours
 /// none).
 #[inline(always)]

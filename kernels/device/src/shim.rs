@@ -74,6 +74,10 @@ unsafe extern "C" {
 unsafe extern "C" {
     /// Brings the cache line of an address into the second-level cache.
     pub fn amdgpu_device_prefetch(address: *const u8);
+    /// The kernel's loads are the first to leave the cache.
+    pub fn amdgpu_device_loads_once();
+    /// Its stores are.
+    pub fn amdgpu_device_stores_once();
     /// A tile of sums of products over 16 signed bytes.
     pub fn amdgpu_device_tile_s8_16(sums: *mut [i32; 4], a: *const [u32; 2], b: *const [u32; 1]);
     /// The same over 32.

@@ -1,46 +1,38 @@
 //! A matrix by a quantized vector, for NVIDIA GPUs.
 //!
-//! A workgroup has some rows, and each of its warps has its share of their columns: a lane has every so many chunks of all
-//! rows, and reads the vector's part from the cache. So many warps with so few rows have enough loads on their way without
+//! A workgroup has some rows, and each of its lanes has its share of their columns: every so many chunks of all rows, so
+//! that it reads the vector's part once for them. So many lanes with so few rows have enough loads on their way without
 //! workgroup memory between.
 
 use super::format::{Format, Q8_1_BYTES, SEGMENT};
-use super::lanes::{Team, local_id, workgroup_size, write_sums};
-use super::mul_vec::{Matrix, Vectors, add_dot, scale_and_sum};
+use super::lanes::{TEAM, Team, local_id, sum_of_each, workgroup_size, write_sums};
+use super::mul_vec::{Matrix, Vectors, add_product, dot, scale_and_sum, sum};
 use amdgpu_device::grid::{workgroup_id_x, workgroups_x};
+use amdgpu_device::memory::store;
+use amdgpu_device::unroll;
 use amdgpu_device::workgroup::fixed_memory;
 
 /// Most segments of a chunk.
-const MOST: usize = 4;
+pub(super) const MOST: usize = 4;
+/// Rows of a workgroup.
+pub(super) const ROWS: usize = 4;
 
 /// Whether a format is best loaded directly: of large blocks at odd places each load would touch many lines of the cache.
 pub(super) const fn pays<F: Format>() -> bool {
     F::ELEMENTS == 32 || F::BYTES.is_multiple_of(4)
 }
 
-/// Lanes of a workgroup in x and in y, and its rows: more rows where more is found out of the vector.
-pub(super) const fn workgroup<F: Format>() -> [usize; 3] {
-    if F::ELEMENTS == 32 { [64, 2, 2] } else { [64, 1, 4] }
+/// Lanes of a workgroup: more where they load more than 16 bytes of each row.
+pub(super) const fn lanes<F: Format>() -> usize {
+    if F::ELEMENTS == 32 && F::BYTES > 32 { 128 } else { 64 }
 }
 
 /// `out[row] = matrix[row] · vector`.
 ///
 /// # Safety
-/// The matrix has whole blocks, the vector has as many elements, `out` holds the results.
+/// The matrix has whole blocks, at least one in a row, the vector has as many elements, `out` holds the results.
 #[inline(always)]
 pub(super) unsafe fn mul_vec<F: Format>(matrix: Matrix, vector: Vectors, out: *mut f32) {
-    // SAFETY: the caller's
-    unsafe {
-        match const { workgroup::<F>()[2] } {
-            2 => mul_rows::<F, 2>(matrix, vector.from, out),
-            _ => mul_rows::<F, 4>(matrix, vector.from, out),
-        }
-    }
-}
-
-/// [`mul_vec`] with so many rows of a workgroup.
-#[inline(always)]
-unsafe fn mul_rows<F: Format, const ROWS: usize>(matrix: Matrix, vector: *const u8, out: *mut f32) {
     let (team, lanes) = (Team::mine(), workgroup_size());
     let blocks = matrix.columns / F::ELEMENTS;
     let chunks = blocks * F::CHUNKS;
@@ -48,36 +40,37 @@ unsafe fn mul_rows<F: Format, const ROWS: usize>(matrix: Matrix, vector: *const 
     let shared = fixed_memory::<4, f32>();
     let mut first = workgroup_id_x() * ROWS as u32;
     while first < matrix.rows {
-        let mut from = [matrix.from; ROWS];
-        let mut r = 0;
-        while r < ROWS {
-            // Rows beyond the end repeat the last one.
-            let row = first + r as u32;
-            let row = if row < matrix.rows { row } else { matrix.rows - 1 };
-            from[r] = matrix.from.wrapping_add(row as usize * row_bytes);
-            r += 1;
-        }
+        // Rows beyond the end repeat the last one.
+        let rows = [0, 1, 2, 3].map(|r| {
+            let row = if first + r < matrix.rows { first + r } else { matrix.rows - 1 };
+            matrix.from.wrapping_add(row as usize * row_bytes)
+        });
         let mut sums = [0.0; ROWS];
         let mut at = local_id();
         // SAFETY: the caller's; each chunk is below their number
         unsafe {
-            while at + lanes < chunks {
-                let now = Step::<F, ROWS>::load(from, vector, at);
-                let next = Step::<F, ROWS>::load(from, vector, at + lanes);
+            // Behind the end the last one stands for another, of which nothing is used.
+            let load =
+                |at: u32| Step::<F>::load(rows, vector.from, if at < chunks { at } else { chunks - 1 });
+            let mut next = load(at);
+            while at < chunks {
+                let now = next;
+                next = load(at + lanes);
                 now.add(&mut sums);
-                next.add(&mut sums);
-                at += 2 * lanes;
+                at += lanes;
             }
-            if at < chunks {
-                Step::<F, ROWS>::load(from, vector, at).add(&mut sums);
-            }
-            let mut r = 0;
-            while r < ROWS {
-                let sum = team.sum(sums[r]);
-                if team.lane == 0 {
-                    shared.add(team.number as usize * ROWS + r).write(sum);
+            let shares = shared.add(team.number as usize * ROWS);
+            if lanes.is_multiple_of(TEAM) {
+                let sum = sum_of_each(sums);
+                if team.lane.is_multiple_of(8) {
+                    shares.add(team.lane as usize / 8).write(sum);
                 }
-                r += 1;
+            } else {
+                // First all sums, whose steps then do not wait for each other.
+                let sums = sums.map(|sum| team.sum(sum));
+                if team.lane == 0 {
+                    store(shares, sums);
+                }
             }
             write_sums::<ROWS>(shared, team.count, out.add(first as usize), matrix.rows - first);
         }
@@ -86,26 +79,22 @@ unsafe fn mul_rows<F: Format, const ROWS: usize>(matrix: Matrix, vector: *const 
 }
 
 /// A chunk of each row, as loaded, with the vector's words for its segments.
-struct Step<F: Format, const ROWS: usize> {
+struct Step<F: Format> {
     chunk: u32,
-    bits: [F::Bits<4>; ROWS],
-    headers: [F::Header; ROWS],
+    rows: [(F::Bits<4>, F::Header); ROWS],
     heads: [u32; MOST],
     bytes: [[u32; 4]; MOST],
 }
 
-impl<F: Format, const ROWS: usize> Step<F, ROWS> {
+impl<F: Format> Step<F> {
     /// Loads chunk number `at` of the rows.
     #[inline(always)]
     unsafe fn load(rows: [*const u8; ROWS], vector: *const u8, at: u32) -> Self {
-        const { assert!(F::SEGMENTS as usize <= MOST) };
         let (block, chunk) = (at / F::CHUNKS, at % F::CHUNKS);
-        let blocks = rows.map(|row| row.wrapping_add(block as usize * F::BYTES));
         let (mut heads, mut bytes) = ([0; MOST], [[0; 4]; MOST]);
         // SAFETY: the caller's
         unsafe {
-            let bits = blocks.map(|block| F::bits::<4>(block, chunk, 0));
-            let headers = blocks.map(|block| F::header(block, chunk));
+            let rows = rows.map(|row| F::whole(row.wrapping_add(block as usize * F::BYTES), chunk));
             let mut s = 0;
             while s < F::SEGMENTS {
                 let place = F::place(chunk, s);
@@ -115,25 +104,83 @@ impl<F: Format, const ROWS: usize> Step<F, ROWS> {
                 bytes[s as usize] = words.add(1 + 4 * (place % 2) as usize).cast::<[u32; 4]>().read();
                 s += 1;
             }
-            Step { chunk, bits, headers, heads, bytes }
+            Step { chunk, rows, heads, bytes }
         }
     }
 
     /// Adds its products.
     #[inline(always)]
     fn add(self, sums: &mut [f32; ROWS]) {
+        let part = Part::<F>::new(self.bytes, |s, sum| {
+            let head = self.heads[s as usize];
+            if const { together::<F>() == 2 } {
+                scale_and_sum::<F, 2>(head, sum)
+            } else {
+                scale_and_sum::<F, 1>(head, sum)
+            }
+        });
+        unroll!(ROWS, R => {
+            let (bits, header) = &self.rows[R];
+            sums[R] = part.add(bits, *header, self.chunk, sums[R]);
+        });
+    }
+}
+
+/// Segments of a chunk that have the same scales, here and in a vector: those of a block of 32 elements, or one.
+const fn together<F: Format>() -> u32 {
+    assert!(F::CHUNKS > 1 || F::SHARED && F::SEGMENTS == 2);
+    if F::CHUNKS == 1 { 2 } else { 1 }
+}
+
+/// The vector's part for the segments of a chunk.
+pub(super) struct Part<F> {
+    bytes: [[u32; 4]; MOST],
+    /// What the products of the quants' biases come to, and scales and sums; of the first of each [`together`] segments.
+    start: [i32; MOST],
+    factors: [(f32, f32); MOST],
+    format: core::marker::PhantomData<F>,
+}
+
+impl<F: Format> Part<F> {
+    /// Of these bytes of each segment. `scale_and_sum` gives those of segment `s`, whose bytes have this sum.
+    #[inline(always)]
+    pub fn new(bytes: [[u32; 4]; MOST], scale_and_sum: impl Fn(u32, f32) -> (f32, f32)) -> Self {
+        const { assert!(F::SEGMENTS as usize <= MOST) };
+        let (mut start, mut factors) = ([0; MOST], [(0.0, 0.0); MOST]);
         let mut s = 0;
         while s < F::SEGMENTS {
-            let bytes = self.bytes[s as usize];
-            let factors = scale_and_sum::<F>(self.heads[s as usize], bytes);
-            let mut r = 0;
-            while r < ROWS {
-                let quants = [0, 1, 2, 3].map(|i| F::quants::<4>(&self.bits[r], i, self.chunk, s));
-                let scale = F::scale(self.headers[r], self.chunk, s);
-                sums[r] = add_dot::<F>(quants, scale, bytes, factors, sums[r]);
-                r += 1;
+            let mut of_bytes = 0.0;
+            let mut t = s;
+            while t < s + together::<F>() {
+                if const { F::BIAS != 0 } {
+                    start[s as usize] -= F::BIAS as i32 * sum(bytes[t as usize]);
+                } else if const { F::MINIMUM } {
+                    of_bytes += sum(bytes[t as usize]) as f32;
+                }
+                t += 1;
             }
-            s += 1;
+            factors[s as usize] = scale_and_sum(s, of_bytes);
+            s += together::<F>();
         }
+        Part { bytes, start, factors, format: core::marker::PhantomData }
+    }
+
+    /// `to` plus the products with a row's chunk.
+    #[inline(always)]
+    pub fn add(&self, bits: &F::Bits<4>, header: F::Header, chunk: u32, to: f32) -> f32 {
+        let mut to = to;
+        let mut s = 0;
+        while s < F::SEGMENTS {
+            let mut product = self.start[s as usize];
+            let mut t = s;
+            while t < s + together::<F>() {
+                let quants = [0, 1, 2, 3].map(|i| F::biased::<4>(bits, i, chunk, t));
+                product = dot(quants, self.bytes[t as usize], product);
+                t += 1;
+            }
+            to = add_product::<F>(product, F::scale(header, chunk, s), self.factors[s as usize], to);
+            s += together::<F>();
+        }
+        to
     }
 }

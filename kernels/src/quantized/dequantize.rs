@@ -9,7 +9,7 @@ use amdgpu_device::grid::{
     workgroup_size_y, workgroups_x, workgroups_y,
 };
 use amdgpu_device::math::product;
-use amdgpu_device::memory::{VECTOR_BYTES, is_aligned, store};
+use amdgpu_device::memory::{VECTOR_BYTES, is_aligned, store, stores_once};
 use amdgpu_device::prelude::*;
 
 /// Words of four quants whose elements one lane stores at once, as 16 bytes.
@@ -286,21 +286,22 @@ fn row_number() -> usize {
     name = "get_rows_{F}",
     F in [q4_0: Q4_0, q4_1: Q4_1, q5_0: Q5_0, q5_1: Q5_1, q8_0: Q8_0],
     // Candle gives a row 256 lanes in x for each 512 elements,
-    launch(workgroup = [16, 8], items_per_lane = 256 / 16),
+    launch(workgroup = [16, 16], items_per_lane = 256 / 16),
 )]
 #[amdgpu_kernel(
     name = "get_rows_{F}",
     F in [q4_K: Q4K],
     // 32 lanes for each 256,
-    launch(workgroup = [8, 16], items_per_lane = 32 / 8),
+    launch(workgroup = [8, 32], items_per_lane = 32 / 8),
 )]
 #[amdgpu_kernel(
     name = "get_rows_{F}",
     F in [q2_K: Q2K, q3_K: Q3K, q5_K: Q5K, q6_K: Q6K],
     // or 64.
-    launch(workgroup = [8, 16], items_per_lane = 64 / 8),
+    launch(workgroup = [8, 32], items_per_lane = 64 / 8),
 )]
 pub unsafe fn get_rows<F: Format>(src0: *const u8, src1: *const u32, dst: *mut f32, ne00: i64, nb01: usize) {
+    stores_once();
     // Workgroups in the order in which they start: those of a row follow each other, and have blocks side by side.
     let parts = workgroups_y();
     let number = u64::from(workgroup_id_y()) * u64::from(workgroups_x()) + u64::from(workgroup_id_x());

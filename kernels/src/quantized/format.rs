@@ -1,5 +1,7 @@
 //! What a format is to the kernels.
 
+use super::nibbles::minus;
+
 /// Elements of a segment: no format changes its scale within one.
 pub const SEGMENT: u32 = 16;
 /// Bytes of a block of q8_1: two f16 (the scale `d`, and the sum of the elements before they were quantized) and 32
@@ -27,6 +29,8 @@ pub trait Format: 'static {
     /// What is still to be subtracted from each quant. Products subtract it times the sum of the elements that a block
     /// of q8_1 holds.
     const OFFSET: u32 = 0;
+    /// By how much the numbers of [`biased`](Self::biased) are larger than the quants.
+    const BIAS: u32 = 0;
     /// Whether elements have a minimum.
     const MINIMUM: bool;
     /// Words `n` to `n + N − 1` of a chunk's four, as loaded.
@@ -46,6 +50,16 @@ pub trait Format: 'static {
     /// `block` points to a block; `chunk` is below [`CHUNKS`](Self::CHUNKS).
     unsafe fn header(block: *const u8, chunk: u32) -> Self::Header;
 
+    /// [`bits`](Self::bits) of all four words, and [`header`](Self::header).
+    ///
+    /// # Safety
+    /// As for both. What else is in the aligned words in which the block lies can be read too.
+    #[inline(always)]
+    unsafe fn whole(block: *const u8, chunk: u32) -> (Self::Bits<4>, Self::Header) {
+        // SAFETY: the caller's
+        unsafe { (Self::bits(block, chunk, 0), Self::header(block, chunk)) }
+    }
+
     /// [`bits`](Self::bits) and [`header`](Self::header) for segment number `segment` alone.
     ///
     /// # Safety
@@ -62,8 +76,16 @@ pub trait Format: 'static {
         unsafe { (Self::bits(block, chunk, first), Self::header(block, chunk)) }
     }
 
-    /// Four quants as signed bytes: those of word `i` of the loaded ones, in segment number `segment` of the chunk.
-    fn quants<const N: usize>(bits: &Self::Bits<N>, i: usize, chunk: u32, segment: u32) -> u32;
+    /// Four quants, each plus [`BIAS`](Self::BIAS), as signed bytes: those of word `i` of the loaded ones, in segment
+    /// number `segment` of the chunk.
+    fn biased<const N: usize>(bits: &Self::Bits<N>, i: usize, chunk: u32, segment: u32) -> u32;
+
+    /// The four quants themselves.
+    #[inline(always)]
+    fn quants<const N: usize>(bits: &Self::Bits<N>, i: usize, chunk: u32, segment: u32) -> u32 {
+        let biased = Self::biased(bits, i, chunk, segment);
+        if const { Self::BIAS == 0 } { biased } else { minus(biased, Self::BIAS) }
+    }
 
     /// Scale and minimum of segment number `segment` of the chunk. Products of the block's own fields are exact.
     fn scale(header: Self::Header, chunk: u32, segment: u32) -> Scale;

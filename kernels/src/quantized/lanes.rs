@@ -60,6 +60,25 @@ impl Team {
     }
 }
 
+/// The sums of four values over whole warps. Lane `l` gets that of value `l div 8`: in the first two steps lanes share the
+/// values out, so that there is less to exchange.
+#[cfg(target_arch = "nvptx64")]
+#[inline(always)]
+pub(super) fn sum_of_each([a, b, c, d]: [f32; 4]) -> f32 {
+    let lane = wave::lane();
+    let high = lane & 16 != 0;
+    let (keep, give) = if high { ([c, d], [a, b]) } else { ([a, b], [c, d]) };
+    let [a, b] = [0, 1].map(|i| keep[i] + give[i].read(lane ^ 16));
+    let (keep, give) = if lane & 8 != 0 { (b, a) } else { (a, b) };
+    let mut sum = keep + give.read(lane ^ 8);
+    let mut distance = 4;
+    while distance > 0 {
+        sum += sum.read(lane ^ distance);
+        distance /= 2;
+    }
+    sum
+}
+
 /// Adds up what each of `parts` teams has put into workgroup memory for each of `ROWS` rows, and writes the sums of those
 /// that there are. Afterwards the memory may be used again.
 ///

@@ -12,10 +12,9 @@ use super::lanes::{Team, local_id, workgroup_size};
 use super::nibbles::{high_half, low_half};
 use super::*;
 use amdgpu_device::bytes::dot4;
-use amdgpu_device::f16;
 use amdgpu_device::grid::{workgroup_id_x, workgroups_x};
 use amdgpu_device::math::fma;
-use amdgpu_device::memory::{VECTOR_BYTES, is_aligned, load};
+use amdgpu_device::memory::{load, loads_once, store};
 use amdgpu_device::prelude::*;
 use amdgpu_device::workgroup::{barrier_local, fixed_memory};
 
@@ -23,15 +22,19 @@ use amdgpu_device::workgroup::{barrier_local, fixed_memory};
 const ROWS: usize = 2;
 /// Rows of a workgroup of 256 lanes.
 const WORKGROUP_ROWS: usize = 8 * ROWS;
-/// Lanes of a workgroup for one vector, in x and in y, and its rows.
+/// Lanes of a workgroup for one vector, and its rows.
 #[cfg_attr(not(target_arch = "nvptx64"), allow(clippy::extra_unused_type_parameters))]
-const fn for_one<F: Format>() -> [usize; 3] {
+const fn for_one<F: Format>() -> [usize; 2] {
     #[cfg(target_arch = "nvptx64")]
     if super::by_chunks::pays::<F>() {
-        return super::by_chunks::workgroup::<F>();
+        return [super::by_chunks::lanes::<F>(), super::by_chunks::ROWS];
     }
-    [256, 1, WORKGROUP_ROWS]
+    let teams = if cfg!(target_arch = "nvptx64") { 4 } else { 8 };
+    [teams * 32, teams * ROWS]
 }
+
+/// Lanes of a workgroup for several vectors.
+const FOR_SEVERAL: usize = if cfg!(target_arch = "nvptx64") { 512 } else { 256 };
 
 /// Elements of a block of q8_1.
 const GROUP: u32 = 32;
@@ -49,25 +52,19 @@ const fn kib(vectors: usize) -> usize {
     }
 }
 
-/// Words between the segments of four groups and those of the next four in workgroup memory, so that eight lanes that
-/// read the same segment of neighbouring chunks find it in different banks. Of one vector there is no need.
-const fn padding<F: Format>(vectors: usize) -> u32 {
-    match F::CHUNKS {
-        _ if vectors == 1 => 0,
-        1 => 4,
-        2 => 0,
-        _ => 8,
+/// Workgroup memory for so many vectors.
+#[inline(always)]
+pub(super) fn memory_for<const VECTORS: usize, T>() -> *mut T {
+    match const { kib(VECTORS) } {
+        16 => fixed_memory::<16, T>(),
+        32 => fixed_memory::<32, T>(),
+        _ => fixed_memory::<40, T>(),
     }
 }
 
-/// Words of four groups of 32 bytes, with padding.
-const fn four_groups<F: Format>(vectors: usize) -> u32 {
-    32 + padding::<F>(vectors)
-}
-
 /// Groups of 32 elements that fit in workgroup memory, of each vector; whole blocks of any format.
-const fn capacity<F: Format>(vectors: usize) -> u32 {
-    (kib(vectors) * 256 / vectors) as u32 / (four_groups::<F>(vectors) + 4) * 4 / 8 * 8
+const fn capacity(vectors: usize) -> u32 {
+    (kib(vectors) * 256 / vectors) as u32 / (GROUP / 4 + 1) / 8 * 8
 }
 
 /// Rows of vectors in q8_1, in global memory.
@@ -94,25 +91,13 @@ impl<F, const VECTORS: usize> Clone for Staged<F, VECTORS> {
 impl<F, const VECTORS: usize> Copy for Staged<F, VECTORS> {}
 
 impl<F: Format, const VECTORS: usize> Staged<F, VECTORS> {
-    /// How many times 16 bytes a lane copies at once, of each vector.
-    const AT_ONCE: usize = match VECTORS {
-        1 => 4,
-        2 | 3 => 2,
-        _ => 1,
-    };
-
     /// Groups that there is room for, of each vector. All places are counted from it, and so are constants.
-    const CAPACITY: u32 = capacity::<F>(VECTORS);
+    const CAPACITY: u32 = capacity(VECTORS);
 
     /// The word `i` of workgroup memory.
     #[inline(always)]
     fn word(self, i: u32) -> *mut u32 {
-        let words: *mut u32 = match const { kib(VECTORS) } {
-            16 => fixed_memory::<16, u32>(),
-            32 => fixed_memory::<32, u32>(),
-            _ => fixed_memory::<40, u32>(),
-        };
-        words.wrapping_add(i as usize)
+        memory_for::<VECTORS, u32>().wrapping_add(i as usize)
     }
 
     /// Which word has the scale of a group of vector `v`.
@@ -124,82 +109,43 @@ impl<F: Format, const VECTORS: usize> Staged<F, VECTORS> {
     /// Which words have a segment of vector `v`, from this one on.
     #[inline(always)]
     fn segment_words(v: u32, segment: u32) -> u32 {
-        let padding = const { padding::<F>(VECTORS) };
-        let first = VECTORS as u32 * Self::CAPACITY + v * (Self::CAPACITY / 4 * four_groups::<F>(VECTORS));
-        segment * 4 + segment / 8 * padding + first
+        // Eight lanes that read the same segment of neighbouring chunks find it in different banks: of small blocks they
+        // read every second segment, of large ones two neighbours in every eight, or four.
+        let turned = segment / 8 * const { if F::CHUNKS == 1 { 1 } else { 2 } } & 7;
+        let first = VECTORS as u32 * Self::CAPACITY + v * (Self::CAPACITY * GROUP / 4);
+        (segment ^ turned) * 4 + first
     }
 
     /// Copies `groups` groups from the group `first` on; all lanes of the workgroup together.
     #[inline(always)]
     unsafe fn fill(self, vectors: Vectors, first: u32, groups: u32) {
-        let words = groups * GROUP_WORDS;
-        let start = (first * GROUP_WORDS) as usize * 4;
-        let whole = is_aligned(vectors.from) && (vectors.stride | start).is_multiple_of(VECTOR_BYTES);
-        let quads = if whole { words / 4 } else { 0 };
-        let lanes = workgroup_size();
-        let mut quad = local_id();
-        // SAFETY: the caller's; there is room for all groups
-        unsafe {
-            let from = vectors.from.add(start);
-            while quad < quads {
-                // All loads, then all stores.
-                let mut loaded = [[[0; 4]; VECTORS]; 4];
-                let mut k = 0;
-                while k < Self::AT_ONCE {
-                    let at = quad + k as u32 * lanes;
-                    let at = if at < quads { at } else { quads - 1 };
-                    let mut v = 0;
-                    while v < VECTORS {
-                        let offset = v as u32 * vectors.stride as u32 + at * VECTOR_BYTES as u32;
-                        loaded[k][v] = load(from.add(offset as usize).cast::<u32>());
-                        v += 1;
-                    }
-                    k += 1;
+        /// Blocks that a lane copies at once: all loads, then all stores.
+        const AT_ONCE: usize = 4;
+        let (lanes, tasks) = (workgroup_size(), groups * VECTORS as u32);
+        let mut task = local_id();
+        while task < tasks {
+            // Beyond the end the first one stands for another.
+            let tasks = [0, 1, 2, 3].map(|k| if task + k * lanes < tasks { task + k * lanes } else { task });
+            let places = tasks.map(|task| (task % VECTORS as u32, task / VECTORS as u32));
+            let blocks: [[u32; GROUP_WORDS as usize]; AT_ONCE] = places.map(|(v, group)| {
+                let offset = v as usize * vectors.stride + (first + group) as usize * Q8_1_BYTES;
+                // SAFETY: the caller's
+                unsafe { vectors.from.add(offset).cast::<[u32; GROUP_WORDS as usize]>().read() }
+            });
+            let mut k = 0;
+            while k < AT_ONCE {
+                let ([head, a, b, c, d, e, f, g, h], (v, group)) = (blocks[k], places[k]);
+                let scale = if const { F::OFFSET != 0 } { head } else { low_half(head).to_bits() };
+                // SAFETY: there is room for all groups
+                unsafe {
+                    self.word(Self::scale_word(v, group)).write(scale);
+                    store(self.word(Self::segment_words(v, group * 2)), [a, b, c, d]);
+                    store(self.word(Self::segment_words(v, group * 2 + 1)), [e, f, g, h]);
                 }
-                let mut k = 0;
-                while k < Self::AT_ONCE {
-                    let at = quad + k as u32 * lanes;
-                    if at < quads {
-                        let mut i = 0;
-                        while i < 4 {
-                            let (group, word) = ((at * 4 + i) / GROUP_WORDS, (at * 4 + i) % GROUP_WORDS);
-                            let mut v = 0;
-                            while v < VECTORS {
-                                self.put(v as u32, group, word, loaded[k][v][i as usize]);
-                                v += 1;
-                            }
-                            i += 1;
-                        }
-                    }
-                    k += 1;
-                }
-                quad += Self::AT_ONCE as u32 * lanes;
+                k += 1;
             }
-            let mut i = quads * 4 + local_id();
-            while i < words {
-                let (group, word) = (i / GROUP_WORDS, i % GROUP_WORDS);
-                let mut v = 0;
-                while v < VECTORS {
-                    let offset = v as u32 * vectors.stride as u32 + i * 4;
-                    self.put(v as u32, group, word, from.add(offset as usize).cast::<u32>().read());
-                    v += 1;
-                }
-                i += lanes;
-            }
+            task += AT_ONCE as u32 * lanes;
         }
-    }
-
-    /// Stores word `word` of a block of vector `v`.
-    #[inline(always)]
-    unsafe fn put(self, v: u32, group: u32, word: u32, value: u32) {
-        // Segments are whole words of a group. Both cases are computed, so that lanes do not part.
-        let bytes = Self::segment_words(v, group * 2).wrapping_add(word.wrapping_sub(1));
-        let scale = Self::scale_word(v, group);
-        let d =
-            if const { F::OFFSET != 0 } { value } else { f16::from_bits(value as u16).to_f32().to_bits() };
-        let head = word == 0;
-        // SAFETY: the caller's
-        unsafe { self.word(if head { scale } else { bytes }).write(if head { d } else { value }) };
     }
 
     /// The four words of segment `segment` of vector `v`.
@@ -209,47 +155,46 @@ impl<F: Format, const VECTORS: usize> Staged<F, VECTORS> {
         unsafe { load(self.word(Self::segment_words(v, segment)).cast_const()) }
     }
 
-    /// The scale of segment `segment` of vector `v`, and the sum that the format needs: half of the one in the block,
-    /// which has two segments, or that of the segment's `bytes`.
+    /// The scale of segment `segment` of vector `v`, and the sum that the format needs: its share of the block's, or that of
+    /// its bytes, which is `sum`.
     #[inline(always)]
-    unsafe fn scale_and_sum(self, v: u32, segment: u32, bytes: [u32; 4]) -> (f32, f32) {
+    unsafe fn scale_and_sum(self, v: u32, segment: u32, sum: f32) -> (f32, f32) {
         let at = self.word(Self::scale_word(v, segment / (GROUP / SEGMENT)));
         // SAFETY: the caller's
         let word = unsafe { at.read() };
-        if const { F::OFFSET != 0 } {
-            scale_and_sum::<F>(word, bytes)
-        } else {
-            (f32::from_bits(word), if const { F::MINIMUM } { sum(bytes) } else { 0.0 })
-        }
+        if const { F::OFFSET != 0 } { scale_and_sum::<F, 1>(word, sum) } else { (f32::from_bits(word), sum) }
     }
 }
 
-/// The scale of a segment of a vector, of whose block this is the first word, and the sum that the format needs.
+/// The scale of so many segments of a block of q8_1 that has this first word, and the sum that the format needs: their share
+/// of the block's, or that of their bytes, which is `sum`.
 #[inline(always)]
-pub(super) fn scale_and_sum<F: Format>(head: u32, bytes: [u32; 4]) -> (f32, f32) {
-    if const { F::OFFSET != 0 } {
-        (low_half(head), 0.5 * high_half(head))
-    } else {
-        (low_half(head), if const { F::MINIMUM } { sum(bytes) } else { 0.0 })
-    }
+pub(super) fn scale_and_sum<F: Format, const SEGMENTS: u32>(head: u32, sum: f32) -> (f32, f32) {
+    let share = const { (SEGMENTS * SEGMENT) as f32 / GROUP as f32 };
+    (low_half(head), if const { F::OFFSET != 0 } { share * high_half(head) } else { sum })
 }
 
-/// Adds the dot product of a segment of the matrix with one of a vector, `Σ (scale·(quant − OFFSET) − minimum)·d·byte`,
-/// to `to`. The sum of the products of quants and bytes is exact.
+/// `start` plus the products of the bytes of two segments, exact.
 #[inline(always)]
-pub(super) fn add_dot<F: Format>(
-    quants: [u32; 4],
+pub(super) fn dot(a: [u32; 4], b: [u32; 4], start: i32) -> i32 {
+    let mut product = start;
+    let mut i = 0;
+    while i < 4 {
+        product = dot4(a[i], b[i], product);
+        i += 1;
+    }
+    product
+}
+
+/// Adds the dot product of a segment of the matrix, or of several with one scale, with those of a vector,
+/// `Σ (scale·(quant − OFFSET) − minimum)·d·byte`, to `to`. `product` is that of quants and bytes.
+#[inline(always)]
+pub(super) fn add_product<F: Format>(
+    product: i32,
     Scale { scale, minimum }: Scale,
-    bytes: [u32; 4],
     (d, sum): (f32, f32),
     to: f32,
 ) -> f32 {
-    let mut product = 0;
-    let mut i = 0;
-    while i < 4 {
-        product = dot4(quants[i], bytes[i], product);
-        i += 1;
-    }
     let product = product as f32;
     if const { F::OFFSET != 0 } {
         fma(scale, fma(product, d, -(F::OFFSET as f32 * sum)), to)
@@ -262,14 +207,8 @@ pub(super) fn add_dot<F: Format>(
 
 /// The sum of the 16 bytes of a segment.
 #[inline(always)]
-fn sum(bytes: [u32; 4]) -> f32 {
-    let mut sum = 0;
-    let mut i = 0;
-    while i < 4 {
-        sum = dot4(ONES, bytes[i], sum);
-        i += 1;
-    }
-    sum as f32
+pub(super) fn sum(bytes: [u32; 4]) -> i32 {
+    dot([ONES; 4], bytes, 0)
 }
 
 /// A matrix: rows of blocks.
@@ -295,7 +234,7 @@ pub(super) unsafe fn mul_vec<F: Format, const VECTORS: usize>(
     stride: usize,
 ) {
     #[cfg(target_arch = "nvptx64")]
-    if const { VECTORS == 1 && super::by_chunks::pays::<F>() } {
+    if const { VECTORS == 1 && super::by_chunks::pays::<F>() } && matrix.columns > 0 {
         // SAFETY: the caller's
         return unsafe { super::by_chunks::mul_vec::<F>(matrix, vectors, out) };
     }
@@ -308,7 +247,7 @@ pub(super) unsafe fn mul_vec<F: Format, const VECTORS: usize>(
     let at_once = team.count * ROWS as u32;
     let groups = matrix.columns / GROUP;
     // Parts of the vectors as large as possible, and all of them about the same.
-    let parts = groups.div_ceil(const { capacity::<F>(VECTORS) });
+    let parts = groups.div_ceil(const { capacity(VECTORS) });
     let part = if parts > 1 { groups.div_ceil(parts).next_multiple_of(8) } else { groups };
     let mut first_row = workgroup_id_x() * at_once;
     while first_row < matrix.rows {
@@ -383,11 +322,11 @@ unsafe fn multiply_part<F: Format, const VECTORS: usize>(
     // SAFETY: the caller's. The matrix is on its way while the vectors are copied.
     unsafe {
         #[cfg(target_arch = "nvptx64")]
-        if const { VECTORS == 1 } {
+        if const { VECTORS == 1 } && workgroup_size().is_multiple_of(32) {
             let stream = stream::Stream::<F>::new(rows, blocks, part.team);
             staged.fill(vectors, part.group, part.count);
             barrier_local();
-            return stream.run(&mut Products { team: part.team, staged, sums });
+            return stream.run(&mut Products { lane: part.team.lane, staged, sums });
         }
         let mut walk = Walk::<F>::new(rows, blocks, part.team);
         let first = [walk.load(), walk.load()];
@@ -409,32 +348,41 @@ fn row_of<F: Format>(matrix: Matrix, row: u32, group: u32) -> *const u8 {
 /// Products of rows that come through workgroup memory.
 #[cfg(target_arch = "nvptx64")]
 struct Products<'a, F, const VECTORS: usize> {
-    team: Team,
+    lane: u32,
     staged: Staged<F, VECTORS>,
     sums: &'a mut [[f32; VECTORS]; ROWS],
 }
 
 #[cfg(target_arch = "nvptx64")]
 impl<F: Format, const VECTORS: usize> stream::Work for Products<'_, F, VECTORS> {
+    type Part = super::by_chunks::Part<F>;
+
     #[inline(always)]
-    unsafe fn step<const R: usize>(&mut self, rows: [*const u8; R], row: usize, first: u32, chunks: u32) {
-        let mut sums = [[0.0; VECTORS]; R];
-        sums.copy_from_slice(&self.sums[row..row + R]);
-        let mut mine = self.team.lane;
-        while mine < super::lanes::TEAM {
-            if first + mine < chunks {
-                let (block, chunk) = split::<F>(mine);
-                // SAFETY: the caller's
-                unsafe {
-                    let blocks = rows.map(|row| row.wrapping_add(block as usize * F::BYTES));
-                    let bits = blocks.map(|block| F::bits::<4>(block, chunk, 0));
-                    let headers = blocks.map(|block| F::header(block, chunk));
-                    add_chunk::<F, VECTORS, R>(first + mine, bits, headers, self.staged, &mut sums);
-                }
-            }
-            mine += self.team.size;
+    unsafe fn part(&self, at: u32) -> Self::Part {
+        let (block, chunk) = split::<F>(at);
+        let place = |s| block * (F::ELEMENTS / SEGMENT) + F::place(chunk, s);
+        let mut bytes = [[0; 4]; super::by_chunks::MOST];
+        let mut s = 0;
+        while s < F::SEGMENTS {
+            // SAFETY: the caller's
+            bytes[s as usize] = unsafe { self.staged.segment(0, place(s)) };
+            s += 1;
         }
-        self.sums[row..row + R].copy_from_slice(&sums);
+        // SAFETY: the caller's
+        super::by_chunks::Part::new(bytes, |s, sum| unsafe { self.staged.scale_and_sum(0, place(s), sum) })
+    }
+
+    #[inline(always)]
+    unsafe fn step<const R: usize>(&mut self, rows: [*const u8; R], row: usize, part: &Self::Part) {
+        let (block, chunk) = split::<F>(self.lane);
+        let mut r = 0;
+        while r < R {
+            let from = rows[r].wrapping_add(block as usize * F::BYTES);
+            // SAFETY: the caller's
+            let (bits, header) = unsafe { (F::bits::<4>(from, chunk, 0), F::header(from, chunk)) };
+            self.sums[row + r][0] = part.add(&bits, header, chunk, self.sums[row + r][0]);
+            r += 1;
+        }
     }
 }
 
@@ -458,11 +406,13 @@ unsafe fn add_chunk<F: Format, const VECTORS: usize, const R: usize>(
             // SAFETY: the caller's
             let (bytes, factors) = unsafe {
                 let bytes = staged.segment(v as u32, place);
-                (bytes, staged.scale_and_sum(v as u32, place, bytes))
+                let sum = if const { F::MINIMUM } { sum(bytes) as f32 } else { 0.0 };
+                (bytes, staged.scale_and_sum(v as u32, place, sum))
             };
             let mut r = 0;
             while r < R {
-                sums[r][v] = add_dot::<F>(quants[r], scales[r], bytes, factors, sums[r][v]);
+                let product = dot(quants[r], bytes, 0);
+                sums[r][v] = add_product::<F>(product, scales[r], factors, sums[r][v]);
                 r += 1;
             }
             v += 1;
@@ -511,11 +461,8 @@ impl<F: Format> Walk<F> {
         // SAFETY: the caller's
         unsafe {
             let blocks = self.rows.map(|row| row.add(block as usize * F::BYTES));
-            Chunk {
-                at,
-                bits: blocks.map(|block| F::bits::<4>(block, chunk, 0)),
-                headers: blocks.map(|block| F::header(block, chunk)),
-            }
+            let whole = blocks.map(|block| F::whole(block, chunk));
+            Chunk { at, bits: whole.map(|(bits, _)| bits), headers: whole.map(|(_, header)| header) }
         }
     }
 }
@@ -549,9 +496,9 @@ unsafe fn multiply<F: Format, const VECTORS: usize>(
     ],
     const VECTORS in [1],
     launch(
-        workgroup = [for_one::<F>()[0], for_one::<F>()[1]],
+        workgroup = for_one::<F>()[0],
         max_workgroup = 256,
-        items_per_lane = for_one::<F>()[2] * 32 / for_one::<F>()[0],
+        items_per_lane = for_one::<F>()[1] * 32 / for_one::<F>()[0],
         items = nrows_x * 32,
     ),
 )]
@@ -562,7 +509,7 @@ unsafe fn multiply<F: Format, const VECTORS: usize>(
         q2_K: Q2K, q3_K: Q3K, q4_K: Q4K, q5_K: Q5K, q6_K: Q6K,
     ],
     const VECTORS in [2, 3, 4, 5, 6, 7, 8],
-    launch(workgroup = 256, max_workgroup = 256, items_per_lane = WORKGROUP_ROWS * 16 / 256, items = nrows_x.div_ceil(2) * 32),
+    launch(workgroup = FOR_SEVERAL, max_workgroup = FOR_SEVERAL, items = nrows_x.div_ceil(2) * 32),
 )]
 pub unsafe fn mul_mat_vec<F: Format, const VECTORS: usize>(
     vx: *const u8,
@@ -573,6 +520,9 @@ pub unsafe fn mul_mat_vec<F: Format, const VECTORS: usize>(
     nrows_y: i32,
     nrows_dst: i32,
 ) {
+    if VECTORS == 1 {
+        loads_once();
+    }
     let matrix = Matrix { from: vx, columns: ncols_x as u32, rows: nrows_x as u32 };
     let vectors = Vectors { from: vy, stride: nrows_y as usize / GROUP as usize * Q8_1_BYTES };
     // SAFETY: the caller's

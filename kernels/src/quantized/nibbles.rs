@@ -2,6 +2,7 @@
 
 #[cfg(not(target_arch = "nvptx64"))]
 use amdgpu_device::bytes::byte_f32;
+use amdgpu_device::bytes::half_of_each;
 #[cfg(target_arch = "nvptx64")]
 use amdgpu_device::bytes::permute;
 use amdgpu_device::f16;
@@ -16,7 +17,7 @@ pub(super) fn nibbles(word: u32, high: u32) -> u32 {
 /// one and no two coincide.
 #[inline(always)]
 pub(super) fn fifth_bits(bits: u32) -> u32 {
-    ((bits & 0xf).wrapping_mul(0x0020_4081) & 0x0101_0101) << 4
+    (bits & 0xf).wrapping_mul(0x0204_0810) & 0x1010_1010
 }
 
 /// Subtracts `offset` from each byte, which is below 128: signed bytes.
@@ -64,14 +65,14 @@ impl SixBits {
     pub(super) fn scale(self, group: u32) -> super::Scale {
         let SixBits([halves, scales, minima, rest]) = self;
         // Two neighbours at once: their scales and then their minima as bytes.
-        let (at, upper) = (16 * (group / 2 % 2), group >= 4);
-        let [s, m, r] = [scales, minima, rest].map(|word| word >> at);
-        let both = s & 0xffff | m << 16;
-        // Groups 0 to 3 have six bits in a row; of 4 to 7 the low four bits are in the last word, the high two above
-        // those of group 0 to 3. Both are computed, so that lanes do not part.
-        let low = both & 0x3f3f_3f3f;
-        let high = both >> 2 & 0x3030_3030 | r & 0x0f0f | (r & 0xf0f0) << 12;
-        let both = if upper { high } else { low };
+        let (odd, upper) = (group / 2 % 2 == 1, group >= 4);
+        let (six, four) = (half_of_each(scales, minima, odd), half_of_each(rest, rest, odd));
+        // Groups 0 to 3 have six bits in a row; of 4 to 7 the low four bits are in the last word, those of the minima in
+        // the high nibbles, and the high two above those of group 0 to 3. What differs is the same for all blocks.
+        let (shift, of_six, of_four) =
+            if upper { (2, 0x3030_3030, 0x0f0f_0f0f) } else { (0, 0x3f3f_3f3f, 0) };
+        let four = four & 0xffff | (four >> 4) & 0xffff_0000;
+        let both = six >> shift & of_six | four & of_four;
         let (s, m) = (byte(both, group % 2), byte(both, 2 + group % 2));
         super::Scale { scale: low_half(halves) * s as f32, minimum: high_half(halves) * m as f32 }
     }

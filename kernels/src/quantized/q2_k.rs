@@ -35,7 +35,7 @@ impl Format for Q2K {
     }
 
     #[inline(always)]
-    fn quants<const N: usize>(bits: &[u32; N], i: usize, _: u32, segment: u32) -> u32 {
+    fn biased<const N: usize>(bits: &[u32; N], i: usize, _: u32, segment: u32) -> u32 {
         (bits[i] >> (2 * segment)) & 0x0303_0303
     }
 

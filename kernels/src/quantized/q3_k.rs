@@ -1,4 +1,4 @@
-use super::nibbles::{byte, half, minus};
+use super::nibbles::{byte, half};
 use super::{Format, Scale};
 use amdgpu_device::bytes::load_words;
 
@@ -15,6 +15,7 @@ impl Format for Q3K {
     const BYTES: usize = 110;
     const CHUNKS: u32 = 4;
     const SHARED: bool = false;
+    const BIAS: u32 = 4;
     const MINIMUM: bool = false;
     /// Two bits, and third bits.
     type Bits<const N: usize> = [[u32; N]; 2];
@@ -38,10 +39,11 @@ impl Format for Q3K {
     }
 
     #[inline(always)]
-    fn quants<const N: usize>([two, third]: &[[u32; N]; 2], i: usize, chunk: u32, segment: u32) -> u32 {
+    fn biased<const N: usize>([two, third]: &[[u32; N]; 2], i: usize, chunk: u32, segment: u32) -> u32 {
         let low = (two[i] >> (2 * segment)) & 0x0303_0303;
-        let high = (third[i] >> (chunk / 2 * 4 + segment)) & 0x0101_0101;
-        minus(low | high << 2, 4)
+        // That bit of each byte to its bit 2.
+        let high = third[i].rotate_right((chunk / 2 * 4 + segment).wrapping_sub(2)) & 0x0404_0404;
+        low | high
     }
 
     #[inline(always)]

@@ -1,6 +1,7 @@
 use super::nibbles::{half, nibbles};
 use super::{Format, Scale};
-use amdgpu_device::bytes::load_words;
+use amdgpu_device::bytes::{load_after_half, load_words};
+use amdgpu_device::f16;
 
 /// `d: f16`, 16 bytes of nibbles: low ones are elements 0 to 15, high ones 16 to 31. Element: `d · (nibble − 8)`.
 pub struct Q4_0;
@@ -30,7 +31,14 @@ impl Format for Q4_0 {
     }
 
     #[inline(always)]
-    fn quants<const N: usize>(bits: &[u32; N], i: usize, _: u32, segment: u32) -> u32 {
+    unsafe fn whole(block: *const u8, _: u32) -> ([u32; 4], f32) {
+        // SAFETY: the caller's
+        let (d, words) = unsafe { load_after_half(block) };
+        (words, f16::from_bits(d).to_f32())
+    }
+
+    #[inline(always)]
+    fn biased<const N: usize>(bits: &[u32; N], i: usize, _: u32, segment: u32) -> u32 {
         nibbles(bits[i], segment)
     }
 

@@ -27,7 +27,7 @@ impl Format for Q4_1 {
     }
 
     #[inline(always)]
-    fn quants<const N: usize>(bits: &[u32; N], i: usize, _: u32, segment: u32) -> u32 {
+    fn biased<const N: usize>(bits: &[u32; N], i: usize, _: u32, segment: u32) -> u32 {
         nibbles(bits[i], segment)
     }
 

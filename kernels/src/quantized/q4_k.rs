@@ -31,7 +31,7 @@ impl Format for Q4K {
     }
 
     #[inline(always)]
-    fn quants<const N: usize>(bits: &[u32; N], i: usize, _: u32, segment: u32) -> u32 {
+    fn biased<const N: usize>(bits: &[u32; N], i: usize, _: u32, segment: u32) -> u32 {
         nibbles(bits[i], segment)
     }
 

@@ -1,6 +1,7 @@
-use super::nibbles::{fifth_bits, half, minus, nibbles};
+use super::nibbles::{fifth_bits, half, nibbles};
 use super::{Format, Scale};
-use amdgpu_device::bytes::load_words;
+use amdgpu_device::bytes::{load_after_half, load_words};
+use amdgpu_device::f16;
 
 /// `d: f16`, a word with the fifth bit of each element, 16 bytes of nibbles as in q4_0. Element: `d · (quant − 16)`.
 pub struct Q5_0;
@@ -10,6 +11,7 @@ impl Format for Q5_0 {
     const BYTES: usize = 22;
     const CHUNKS: u32 = 1;
     const SHARED: bool = true;
+    const BIAS: u32 = 16;
     const MINIMUM: bool = false;
     /// Nibbles, and the fifth bits from the first word's on.
     type Bits<const N: usize> = ([u32; N], u32);
@@ -31,8 +33,15 @@ impl Format for Q5_0 {
     }
 
     #[inline(always)]
-    fn quants<const N: usize>((low, fifth): &([u32; N], u32), i: usize, _: u32, segment: u32) -> u32 {
-        minus(nibbles(low[i], segment) | fifth_bits(fifth >> (16 * segment + 4 * i as u32)), 16)
+    unsafe fn whole(block: *const u8, _: u32) -> (([u32; 4], u32), f32) {
+        // SAFETY: the caller's
+        let (d, [fifth, a, b, c, e]) = unsafe { load_after_half(block) };
+        (([a, b, c, e], fifth), f16::from_bits(d).to_f32())
+    }
+
+    #[inline(always)]
+    fn biased<const N: usize>((low, fifth): &([u32; N], u32), i: usize, _: u32, segment: u32) -> u32 {
+        nibbles(low[i], segment) | fifth_bits(fifth >> (16 * segment + 4 * i as u32))
     }
 
     #[inline(always)]

@@ -31,7 +31,7 @@ impl Format for Q5_1 {
     }
 
     #[inline(always)]
-    fn quants<const N: usize>((low, fifth): &([u32; N], u32), i: usize, _: u32, segment: u32) -> u32 {
+    fn biased<const N: usize>((low, fifth): &([u32; N], u32), i: usize, _: u32, segment: u32) -> u32 {
         nibbles(low[i], segment) | fifth_bits(fifth >> (16 * segment + 4 * i as u32))
     }
 

@@ -37,9 +37,10 @@ impl Format for Q5K {
     }
 
     #[inline(always)]
-    fn quants<const N: usize>([low, fifth]: &[[u32; N]; 2], i: usize, chunk: u32, segment: u32) -> u32 {
-        let fifth = (fifth[i] >> (chunk / 2 * 2 + segment)) & 0x0101_0101;
-        nibbles(low[i], segment) | fifth << 4
+    fn biased<const N: usize>([low, fifth]: &[[u32; N]; 2], i: usize, chunk: u32, segment: u32) -> u32 {
+        // That bit of each byte to its bit 4.
+        let fifth = fifth[i].rotate_right((chunk / 2 * 2 + segment).wrapping_sub(4)) & 0x1010_1010;
+        nibbles(low[i], segment) | fifth
     }
 
     #[inline(always)]

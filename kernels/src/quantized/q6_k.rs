@@ -1,4 +1,4 @@
-use super::nibbles::{half, minus, nibbles};
+use super::nibbles::{half, nibbles};
 use super::{Format, Scale};
 use amdgpu_device::bytes::{byte_f32, load_words};
 
@@ -15,6 +15,7 @@ impl Format for Q6K {
     const BYTES: usize = 210;
     const CHUNKS: u32 = 4;
     const SHARED: bool = false;
+    const BIAS: u32 = 32;
     const MINIMUM: bool = false;
     /// Nibbles of elements 0 to 31 and 64 to 95, those of the others, and the upper bits.
     type Bits<const N: usize> = [[u32; N]; 3];
@@ -64,10 +65,11 @@ impl Format for Q6K {
     }
 
     #[inline(always)]
-    fn quants<const N: usize>([a, b, upper]: &[[u32; N]; 3], i: usize, _: u32, segment: u32) -> u32 {
+    fn biased<const N: usize>([a, b, upper]: &[[u32; N]; 3], i: usize, _: u32, segment: u32) -> u32 {
         let low = nibbles(if segment.is_multiple_of(2) { a[i] } else { b[i] }, segment / 2);
-        let high = (upper[i] >> (2 * segment)) & 0x0303_0303;
-        minus(low | high << 4, 32)
+        // Bits 2·segment of each byte to its bits 4.
+        let high = upper[i].rotate_right((2 * segment).wrapping_sub(4)) & 0x3030_3030;
+        low | high
     }
 
     #[inline(always)]

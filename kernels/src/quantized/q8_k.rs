@@ -26,7 +26,7 @@ impl Format for Q8K {
     }
 
     #[inline(always)]
-    fn quants<const N: usize>(bits: &[u32; N], i: usize, _: u32, _: u32) -> u32 {
+    fn biased<const N: usize>(bits: &[u32; N], i: usize, _: u32, _: u32) -> u32 {
         bits[i]
     }
 

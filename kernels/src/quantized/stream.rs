@@ -18,14 +18,22 @@ const RING: usize = 32 * 1024 / TEAMS as usize;
 /// Bytes of one copy.
 const PIECE: usize = 16;
 
-/// What is done with a step of a matrix.
+/// What is done with a step of a matrix: a lane has one chunk of each row.
 pub(super) trait Work {
-    /// Works on blocks of the team's rows from number `row` on. In each, 32 chunks lie at the address given, or what is left
-    /// of the `chunks` of a row from number `first` on.
+    /// What the lane needs for its chunk of all rows.
+    type Part;
+
+    /// Finds that for chunk number `at` of the rows.
     ///
     /// # Safety
-    /// There is so much.
-    unsafe fn step<const R: usize>(&mut self, rows: [*const u8; R], row: usize, first: u32, chunks: u32);
+    /// There is such a chunk.
+    unsafe fn part(&self, at: u32) -> Self::Part;
+
+    /// Works on the lane's chunk of the team's rows from number `row` on, whose steps lie at the addresses given.
+    ///
+    /// # Safety
+    /// The lane has one there.
+    unsafe fn step<const R: usize>(&mut self, rows: [*const u8; R], row: usize, part: &Self::Part);
 }
 
 /// A team's rows on their way.
@@ -61,8 +69,8 @@ impl<F: Format> Stream<F> {
     /// Begins to copy `blocks` blocks of each row.
     ///
     /// # Safety
-    /// There are as many, in a matrix that begins at a multiple of 16 bytes; there are [`TEAMS`] teams at most, and the team
-    /// does not use its ring any more.
+    /// There are as many, in a matrix that begins at a multiple of 16 bytes; there are [`TEAMS`] teams at most, of 32 lanes
+    /// each, and this one does not use its ring any more.
     #[inline(always)]
     pub unsafe fn new(rows: [*const u8; ROWS], blocks: u32, team: Team) -> Self {
         const { assert!(Self::STEP.is_multiple_of(PIECE)) };
@@ -95,7 +103,7 @@ impl<F: Format> Stream<F> {
     /// Begins to copy the next step of a turn's rows, which is a group of copies even if there is nothing left.
     #[inline(always)]
     unsafe fn fetch(&mut self, turn: usize, place: u32) {
-        let whole = self.left > Self::BLOCKS && self.team.size == TEAM;
+        let whole = self.left > Self::BLOCKS;
         let mut i = 0;
         while i < Self::AT_ONCE {
             let r = turn * Self::AT_ONCE + i;
@@ -122,7 +130,7 @@ impl<F: Format> Stream<F> {
                     while at < end {
                         let bytes = if end - at < PIECE { end - at } else { PIECE };
                         copy(to.wrapping_add(at - first), from.wrapping_add(at - first), bytes as u32);
-                        at += self.team.size as usize * PIECE;
+                        at += TEAM as usize * PIECE;
                     }
                 }
             }
@@ -144,6 +152,9 @@ impl<F: Format> Stream<F> {
         let chunks = self.blocks * F::CHUNKS;
         let (mut first, mut place) = (0, 0);
         while first < chunks {
+            let mine = first + self.team.lane;
+            // SAFETY: there is one
+            let part = if mine < chunks { Some(unsafe { work.part(mine) }) } else { None };
             let mut turn = 0;
             while turn < Self::TURNS {
                 if const { Self::AHEAD == 2 } {
@@ -153,10 +164,12 @@ impl<F: Format> Stream<F> {
                 }
                 // SAFETY: the copies are done; the caller's
                 unsafe {
-                    if const { Self::AT_ONCE == ROWS } {
-                        work.step::<ROWS>(self.rows(place, 0), 0, first, chunks);
-                    } else {
-                        work.step::<1>(self.rows(place, turn), turn, first, chunks);
+                    if let Some(part) = &part {
+                        if const { Self::AT_ONCE == ROWS } {
+                            work.step::<ROWS>(self.rows(place, 0), 0, part);
+                        } else {
+                            work.step::<1>(self.rows(place, turn), turn, part);
+                        }
                     }
                     meet();
                     self.fetch(turn, place);

@@ -6,12 +6,13 @@
 
 use super::format::{Format, Q8_1_BYTES, SEGMENT, Scale};
 use super::lanes::{local_id, workgroup_size};
-use super::mul_vec::{Matrix, Vectors};
+use super::mul_vec::{Matrix, Vectors, memory_for};
 use super::nibbles::{high_half, low_half};
 use amdgpu_device::bytes::tile as multiply;
 use amdgpu_device::grid::{workgroup_id_x, workgroups_x};
 use amdgpu_device::math::fma;
-use amdgpu_device::workgroup::{barrier_local, fixed_memory};
+use amdgpu_device::wave::Lane;
+use amdgpu_device::workgroup::barrier_local;
 
 /// Tiles of 16 rows.
 const TILES: usize = 2;
@@ -44,7 +45,7 @@ pub(super) unsafe fn mul_vec<F: Format, const VECTORS: usize>(
     let (lane, warp, warps) = (local_id() % 32, local_id() / 32, workgroup_size() / 32);
     let blocks = matrix.columns / F::ELEMENTS;
     let steps = matrix.columns.div_ceil(STEP);
-    let shared = fixed_memory::<8, f32>();
+    let shared = memory_for::<VECTORS, f32>();
     let mut first = workgroup_id_x() * ROWS;
     while first < matrix.rows {
         let mut rows = [[matrix.from; 2]; TILES];
@@ -60,22 +61,29 @@ pub(super) unsafe fn mul_vec<F: Format, const VECTORS: usize>(
         let mut step = warp;
         while step < steps {
             let per_step = const { STEP / F::ELEMENTS };
+            let heads = if const { F::SHARED } {
+                // SAFETY: the caller's
+                unsafe { heads::<VECTORS>(vectors, step, matrix.columns / GROUP, lane) }
+            } else {
+                Heads::default()
+            };
             let mut b = 0;
             while b < per_step {
-                let block = step * per_step + b;
+                let block =
+                    Block { number: step * per_step + b, count: blocks, group: b * (F::ELEMENTS / GROUP) };
                 // SAFETY: the caller's
                 unsafe {
                     if const { F::SHARED } {
-                        add_block::<F, VECTORS, 2, 4>(rows, vectors, block, blocks, lane, &mut sums);
+                        add_block::<F, VECTORS, 2, 4>(rows, vectors, &heads, block, lane, &mut sums);
                     } else {
-                        add_block::<F, VECTORS, 1, 2>(rows, vectors, block, blocks, lane, &mut sums);
+                        add_block::<F, VECTORS, 1, 2>(rows, vectors, &heads, block, lane, &mut sums);
                     }
                 }
                 b += 1;
             }
             step += warps;
         }
-        // At most eight warps have as many sums as the memory holds.
+        // At most 16 warps have as many sums as the memory holds.
         let count = 4 * TILES as u32 * 32;
         // SAFETY: within it
         unsafe {
@@ -108,35 +116,69 @@ pub(super) unsafe fn mul_vec<F: Format, const VECTORS: usize>(
     }
 }
 
+/// A block of each row.
+#[derive(Clone, Copy)]
+struct Block {
+    number: u32,
+    /// Blocks of a row.
+    count: u32,
+    /// Its first group of 32 columns, among those of the step.
+    group: u32,
+}
+
+/// The block of q8_1 that begins group `group` of the vector that is this lane's in a tile.
+#[inline(always)]
+fn of_lane<const VECTORS: usize>(vectors: Vectors, group: u32, lane: u32) -> *const u32 {
+    let v = if lane / 4 < VECTORS as u32 { lane / 4 } else { VECTORS as u32 - 1 };
+    vectors.from.wrapping_add(v as usize * vectors.stride + group as usize * Q8_1_BYTES).cast()
+}
+
+/// The first words of a step's blocks of q8_1, of each group for vectors 2·(l mod 4) and the next.
+type Heads = [[u32; 2]; (STEP / GROUP) as usize];
+
+/// Loads the first words of a step's blocks; beyond the vectors' groups the last ones. Each lane loads two and reads the others'.
+#[inline(always)]
+unsafe fn heads<const VECTORS: usize>(vectors: Vectors, step: u32, groups: u32, lane: u32) -> Heads {
+    let [low, high] = [0, 4].map(|half| {
+        let group = step * (STEP / GROUP) + half + lane % 4;
+        let group = if group < groups { group } else { groups - 1 };
+        // SAFETY: the caller's
+        unsafe { of_lane::<VECTORS>(vectors, group, lane).read() }
+    });
+    let of = |half: u32, group: u32| [0, 4].map(|next| half.read(lane % 4 * 8 + next + group));
+    [of(low, 0), of(low, 1), of(low, 2), of(low, 3), of(high, 0), of(high, 1), of(high, 2), of(high, 3)]
+}
+
 /// Adds the products of a block, in units of `W` words of each lane, if there is such a block. All lanes of the warp come
 /// here.
 #[inline(always)]
 unsafe fn add_block<F: Format, const VECTORS: usize, const W: usize, const A: usize>(
     rows: [[*const u8; 2]; TILES],
     vectors: Vectors,
-    block: u32,
-    blocks: u32,
+    heads: &Heads,
+    block: Block,
     lane: u32,
     sums: &mut Sums,
 ) {
     // The last block stands for one beyond the end, with scales that are 0.
-    let inside = block < blocks;
-    let block = if inside { block } else { blocks - 1 };
-    let rows = rows.map(|pair| pair.map(|row| row.wrapping_add(block as usize * F::BYTES)));
+    let inside = block.number < block.count;
+    let number = if inside { block.number } else { block.count - 1 };
+    let rows = rows.map(|pair| pair.map(|row| row.wrapping_add(number as usize * F::BYTES)));
     let word = lane % 4;
     let mut first = 0;
     while first < F::ELEMENTS / SEGMENT {
-        let group = block * (F::ELEMENTS / GROUP) + first * SEGMENT / GROUP;
-        // This lane's words of its vector, and the heads of those whose sums it has.
-        let at = |v: u32| {
-            let v = if v < VECTORS as u32 { v } else { VECTORS as u32 - 1 };
-            vectors.from.wrapping_add(v as usize * vectors.stride + group as usize * Q8_1_BYTES).cast::<u32>()
-        };
+        let group = number * (F::ELEMENTS / GROUP) + first * SEGMENT / GROUP;
         let within = first % (GROUP / SEGMENT) * 4 + word * W as u32;
         // SAFETY: the caller's
-        let (b, heads) = unsafe {
-            let b = at(lane / 4).add(1 + within as usize).cast::<[u32; W]>().read();
-            (b, [at(2 * word).read(), at(2 * word + 1).read()])
+        let b = unsafe {
+            let words = of_lane::<VECTORS>(vectors, group, lane);
+            words.add(1 + within as usize).cast::<[u32; W]>().read()
+        };
+        let heads = if const { F::SHARED } {
+            heads[(block.group + first * SEGMENT / GROUP) as usize]
+        } else {
+            // SAFETY: the caller's
+            [0, 4].map(|next| unsafe { of_lane::<VECTORS>(vectors, group, 8 * word + next).read() })
         };
         let d = heads.map(|head| if inside { low_half(head) } else { 0.0 });
         let mut of_vectors = [0.0; 2];
@@ -156,7 +198,12 @@ unsafe fn add_block<F: Format, const VECTORS: usize, const W: usize, const A: us
             while h < 2 {
                 // SAFETY: the caller's
                 let (bits, header) = unsafe {
-                    (F::bits::<W>(rows[t][h], chunk, word * W as u32 % 4), F::header(rows[t][h], chunk))
+                    let at = word * W as u32 % 4;
+                    if const { F::SHARED } {
+                        F::of_segment::<W>(rows[t][h], chunk, segment, at)
+                    } else {
+                        (F::bits::<W>(rows[t][h], chunk, at), F::header(rows[t][h], chunk))
+                    }
                 };
                 let mut i = 0;
                 while i < W {

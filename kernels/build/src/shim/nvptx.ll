@@ -102,6 +102,17 @@ define linkonce_odr hidden void @amdgpu_device_prefetch(ptr %address) alwaysinli
   ret void
 }
 
+; Comments that `ptx.rs` looks for: LLVM has no such loads and stores.
+define linkonce_odr hidden void @amdgpu_device_loads_once() alwaysinline nounwind {
+  call void asm sideeffect "// loads once", ""()
+  ret void
+}
+
+define linkonce_odr hidden void @amdgpu_device_stores_once() alwaysinline nounwind {
+  call void asm sideeffect "// stores once", ""()
+  ret void
+}
+
 define linkonce_odr hidden i64 @amdgpu_device_forget_uniform(i64 %x) alwaysinline nounwind {
   %same = call i64 asm sideeffect "", "=l,0"(i64 %x)
   ret i64 %same

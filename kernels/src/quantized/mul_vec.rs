@@ -12,9 +12,10 @@ use super::lanes::{Team, local_id, workgroup_size};
 use super::nibbles::{high_half, low_half};
 use super::*;
 use amdgpu_device::bytes::dot4;
+use amdgpu_device::f16;
 use amdgpu_device::grid::{workgroup_id_x, workgroups_x};
 use amdgpu_device::math::fma;
-use amdgpu_device::memory::{load, loads_once, store};
+use amdgpu_device::memory::{VECTOR_BYTES, is_aligned, load, loads_once};
 use amdgpu_device::prelude::*;
 use amdgpu_device::workgroup::{barrier_local, fixed_memory};
 
@@ -91,6 +92,13 @@ impl<F, const VECTORS: usize> Clone for Staged<F, VECTORS> {
 impl<F, const VECTORS: usize> Copy for Staged<F, VECTORS> {}
 
 impl<F: Format, const VECTORS: usize> Staged<F, VECTORS> {
+    /// How many times 16 bytes a lane copies at once, of each vector.
+    const AT_ONCE: usize = match VECTORS {
+        1 => 4,
+        2 | 3 => 2,
+        _ => 1,
+    };
+
     /// Groups that there is room for, of each vector. All places are counted from it, and so are constants.
     const CAPACITY: u32 = capacity(VECTORS);
 
@@ -119,33 +127,75 @@ impl<F: Format, const VECTORS: usize> Staged<F, VECTORS> {
     /// Copies `groups` groups from the group `first` on; all lanes of the workgroup together.
     #[inline(always)]
     unsafe fn fill(self, vectors: Vectors, first: u32, groups: u32) {
-        /// Blocks that a lane copies at once: all loads, then all stores.
-        const AT_ONCE: usize = 4;
-        let (lanes, tasks) = (workgroup_size(), groups * VECTORS as u32);
-        let mut task = local_id();
-        while task < tasks {
-            // Beyond the end the first one stands for another.
-            let tasks = [0, 1, 2, 3].map(|k| if task + k * lanes < tasks { task + k * lanes } else { task });
-            let places = tasks.map(|task| (task % VECTORS as u32, task / VECTORS as u32));
-            let blocks: [[u32; GROUP_WORDS as usize]; AT_ONCE] = places.map(|(v, group)| {
-                let offset = v as usize * vectors.stride + (first + group) as usize * Q8_1_BYTES;
-                // SAFETY: the caller's
-                unsafe { vectors.from.add(offset).cast::<[u32; GROUP_WORDS as usize]>().read() }
-            });
-            let mut k = 0;
-            while k < AT_ONCE {
-                let ([head, a, b, c, d, e, f, g, h], (v, group)) = (blocks[k], places[k]);
-                let scale = if const { F::OFFSET != 0 } { head } else { low_half(head).to_bits() };
-                // SAFETY: there is room for all groups
-                unsafe {
-                    self.word(Self::scale_word(v, group)).write(scale);
-                    store(self.word(Self::segment_words(v, group * 2)), [a, b, c, d]);
-                    store(self.word(Self::segment_words(v, group * 2 + 1)), [e, f, g, h]);
+        let words = groups * GROUP_WORDS;
+        let start = (first * GROUP_WORDS) as usize * 4;
+        let whole = is_aligned(vectors.from) && (vectors.stride | start).is_multiple_of(VECTOR_BYTES);
+        let quads = if whole { words / 4 } else { 0 };
+        let lanes = workgroup_size();
+        let mut quad = local_id();
+        // SAFETY: the caller's; there is room for all groups
+        unsafe {
+            let from = vectors.from.add(start);
+            while quad < quads {
+                // All loads, then all stores.
+                let mut loaded = [[[0; 4]; VECTORS]; 4];
+                let mut k = 0;
+                while k < Self::AT_ONCE {
+                    let at = quad + k as u32 * lanes;
+                    let at = if at < quads { at } else { quads - 1 };
+                    let mut v = 0;
+                    while v < VECTORS {
+                        let offset = v as u32 * vectors.stride as u32 + at * VECTOR_BYTES as u32;
+                        loaded[k][v] = load(from.add(offset as usize).cast::<u32>());
+                        v += 1;
+                    }
+                    k += 1;
                 }
-                k += 1;
+                let mut k = 0;
+                while k < Self::AT_ONCE {
+                    let at = quad + k as u32 * lanes;
+                    if at < quads {
+                        let mut i = 0;
+                        while i < 4 {
+                            let (group, word) = ((at * 4 + i) / GROUP_WORDS, (at * 4 + i) % GROUP_WORDS);
+                            let mut v = 0;
+                            while v < VECTORS {
+                                self.put(v as u32, group, word, loaded[k][v][i as usize]);
+                                v += 1;
+                            }
+                            i += 1;
+                        }
+                    }
+                    k += 1;
+                }
+                quad += Self::AT_ONCE as u32 * lanes;
             }
-            task += AT_ONCE as u32 * lanes;
+            let mut i = quads * 4 + local_id();
+            while i < words {
+                let (group, word) = (i / GROUP_WORDS, i % GROUP_WORDS);
+                let mut v = 0;
+                while v < VECTORS {
+                    let offset = v as u32 * vectors.stride as u32 + i * 4;
+                    self.put(v as u32, group, word, from.add(offset as usize).cast::<u32>().read());
+                    v += 1;
+                }
+                i += lanes;
+            }
         }
+    }
+
+    /// Stores word `word` of a block of vector `v`.
+    #[inline(always)]
+    unsafe fn put(self, v: u32, group: u32, word: u32, value: u32) {
+        // Both cases are computed, so that lanes do not part.
+        let at = word.wrapping_sub(1) % 8;
+        let bytes = Self::segment_words(v, group * 2 + at / 4) + at % 4;
+        let scale = Self::scale_word(v, group);
+        let d =
+            if const { F::OFFSET != 0 } { value } else { f16::from_bits(value as u16).to_f32().to_bits() };
+        let head = word == 0;
+        // SAFETY: the caller's
+        unsafe { self.word(if head { scale } else { bytes }).write(if head { d } else { value }) };
     }
 
     /// The four words of segment `segment` of vector `v`.

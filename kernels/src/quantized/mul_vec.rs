@@ -21,8 +21,7 @@ use amdgpu_device::workgroup::{barrier_local, fixed_memory};
 
 /// Rows of a team.
 const ROWS: usize = 2;
-/// Rows of a workgroup of 256 lanes.
-const WORKGROUP_ROWS: usize = 8 * ROWS;
+
 /// Lanes of a workgroup for one vector, and its rows.
 #[cfg_attr(not(target_arch = "nvptx64"), allow(clippy::extra_unused_type_parameters))]
 const fn for_one<F: Format>() -> [usize; 2] {
@@ -119,7 +118,7 @@ impl<F: Format, const VECTORS: usize> Staged<F, VECTORS> {
     fn segment_words(v: u32, segment: u32) -> u32 {
         // Eight lanes that read the same segment of neighbouring chunks find it in different banks: of small blocks they
         // read every second segment, of large ones two neighbours in every eight, or four.
-        let turned = segment / 8 * const { if F::CHUNKS == 1 { 1 } else { 2 } } & 7;
+        let turned = (segment / 8 * const { if F::CHUNKS == 1 { 1 } else { 2 } }) & 7;
         let first = VECTORS as u32 * Self::CAPACITY + v * (Self::CAPACITY * GROUP / 4);
         (segment ^ turned) * 4 + first
     }

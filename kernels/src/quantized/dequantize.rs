@@ -280,25 +280,29 @@ fn row_number() -> usize {
     workgroup_id_x() as usize * workgroup_size_y() as usize + local_id_y() as usize
 }
 
+/// How many times as many rows a workgroup has on NVIDIA GPUs. Elsewhere they are fewer, so that more numbers of rows fill
+/// the last one.
+const TALLER: usize = if cfg!(target_arch = "nvptx64") { 2 } else { 1 };
+
 /// `dst[i] = dequantized src0[src1[i]]`, rows of `ne00` elements that are `nb01` bytes apart. The launch says how many:
 /// each workgroup in x and each lane in y has a row.
 #[amdgpu_kernel(
     name = "get_rows_{F}",
     F in [q4_0: Q4_0, q4_1: Q4_1, q5_0: Q5_0, q5_1: Q5_1, q8_0: Q8_0],
     // Candle gives a row 256 lanes in x for each 512 elements,
-    launch(workgroup = [16, 16], items_per_lane = 256 / 16),
+    launch(workgroup = [16, 8 * TALLER], items_per_lane = 256 / 16),
 )]
 #[amdgpu_kernel(
     name = "get_rows_{F}",
     F in [q4_K: Q4K],
     // 32 lanes for each 256,
-    launch(workgroup = [8, 32], items_per_lane = 32 / 8),
+    launch(workgroup = [8, 16 * TALLER], items_per_lane = 32 / 8),
 )]
 #[amdgpu_kernel(
     name = "get_rows_{F}",
     F in [q2_K: Q2K, q3_K: Q3K, q5_K: Q5K, q6_K: Q6K],
     // or 64.
-    launch(workgroup = [8, 32], items_per_lane = 64 / 8),
+    launch(workgroup = [8, 16 * TALLER], items_per_lane = 64 / 8),
 )]
 pub unsafe fn get_rows<F: Format>(src0: *const u8, src1: *const u32, dst: *mut f32, ne00: i64, nb01: usize) {
     stores_once();

@@ -113,14 +113,14 @@ impl<F: Format, const VECTORS: usize> Staged<F, VECTORS> {
         v * Self::CAPACITY + group
     }
 
-    /// Which words have a segment of vector `v`, from this one on.
+    /// Which word has word `at` of the bytes of vector `v`; the four of a segment stay together. Before the first one any.
     #[inline(always)]
-    fn segment_words(v: u32, segment: u32) -> u32 {
+    fn byte_word(v: u32, at: u32) -> u32 {
         // Eight lanes that read the same segment of neighbouring chunks find it in different banks: of small blocks they
         // read every second segment, of large ones two neighbours in every eight, or four.
-        let turned = (segment / 8 * const { if F::CHUNKS == 1 { 1 } else { 2 } }) & 7;
+        let turned = (at / 32 * const { if F::CHUNKS == 1 { 4 } else { 8 } }) & 28;
         let first = VECTORS as u32 * Self::CAPACITY + v * (Self::CAPACITY * GROUP / 4);
-        (segment ^ turned) * 4 + first
+        (at ^ turned).wrapping_add(first)
     }
 
     /// Copies `groups` groups from the group `first` on; all lanes of the workgroup together.
@@ -187,8 +187,7 @@ impl<F: Format, const VECTORS: usize> Staged<F, VECTORS> {
     #[inline(always)]
     unsafe fn put(self, v: u32, group: u32, word: u32, value: u32) {
         // Both cases are computed, so that lanes do not part.
-        let at = word.wrapping_sub(1) % 8;
-        let bytes = Self::segment_words(v, group * 2 + at / 4) + at % 4;
+        let bytes = Self::byte_word(v, (group * 8 + word).wrapping_sub(1));
         let scale = Self::scale_word(v, group);
         let d =
             if const { F::OFFSET != 0 } { value } else { f16::from_bits(value as u16).to_f32().to_bits() };
@@ -201,7 +200,7 @@ impl<F: Format, const VECTORS: usize> Staged<F, VECTORS> {
     #[inline(always)]
     unsafe fn segment(self, v: u32, segment: u32) -> [u32; 4] {
         // SAFETY: the caller's
-        unsafe { load(self.word(Self::segment_words(v, segment)).cast_const()) }
+        unsafe { load(self.word(Self::byte_word(v, segment * 4)).cast_const()) }
     }
 
     /// The scale of segment `segment` of vector `v`, and the sum that the format needs: its share of the block's, or that of

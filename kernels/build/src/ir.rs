@@ -205,10 +205,8 @@ pub fn nvptx(ir: &str, signatures: &[Signature]) -> String {
                 let mut bounds = format!("\"nvvm.maxntid\"=\"{most}\"");
                 // Left to itself, ptxas keeps registers few and loads apart. A kernel that has small workgroups and allows
                 // no large ones has registers for loads that are on their way together: 128 at least.
-                let own = kernel.launch.workgroup_size();
-                if own < most && most <= 256 {
-                    let at_once = (8 * own / most).clamp(1, 2);
-                    bounds.push_str(&format!(" \"nvvm.minctasm\"=\"{at_once}\""));
+                if kernel.launch.workgroup_size() < most && most <= 256 {
+                    bounds.push_str(" \"nvvm.minctasm\"=\"2\"");
                 }
                 out.push_str(&with_attributes(line, &bounds));
             }

@@ -70,13 +70,7 @@ pub(super) fn sum_of_each([a, b, c, d]: [f32; 4]) -> f32 {
     let (keep, give) = if high { ([c, d], [a, b]) } else { ([a, b], [c, d]) };
     let [a, b] = [0, 1].map(|i| keep[i] + give[i].read(lane ^ 16));
     let (keep, give) = if lane & 8 != 0 { (b, a) } else { (a, b) };
-    let mut sum = keep + give.read(lane ^ 8);
-    let mut distance = 4;
-    while distance > 0 {
-        sum += sum.read(lane ^ distance);
-        distance /= 2;
-    }
-    sum
+    wave::reduce_within::<8, f32>(keep + give.read(lane ^ 8), |a, b| a + b)
 }
 
 /// Adds up what each of `parts` teams has put into workgroup memory for each of `ROWS` rows, and writes the sums of those

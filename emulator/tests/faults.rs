@@ -120,8 +120,9 @@ fn reports_are_as_recorded() {
 }
 
 /// The kinds of broken kernels, and for each a kernel that looks alike and is right.
-const KINDS: [(&str, &str); 18] = [
+const KINDS: [(&str, &str); 19] = [
     ("barrier_divergence", "all_waves_at_the_barrier"),
+    ("barrier_of_some_lanes", "barrier_of_a_short_wave"),
     ("budget", "loop_ends"),
     ("deadlock", "split_barrier_twice"),
     ("global_race", "global_neighbours"),

@@ -342,7 +342,7 @@ impl Check<'_> {
         if lanes.access == Access::Atomic
             && kind == Access::Read
             && other.bytes() == 0xf
-            && let Some(reader) = self.races.wave_of(other).filter(|&wave| !self.waves[wave as usize].ended)
+            && let Some(reader) = self.races.wave_of(other).filter(|&wave| self.waves[wave as usize].ended_at.is_none())
         {
             let unconfirmed = Unconfirmed { op: other.op(), address, size: 4, lane: None, other: mark };
             self.races.unconfirmed.insert((reader, place), unconfirmed);

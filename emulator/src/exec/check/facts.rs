@@ -41,6 +41,12 @@ pub(super) struct Facts {
     pub returns: bool,
     /// The wave ends here, or waits for the others of its workgroup.
     pub stops: bool,
+    /// It is the workgroup's barrier, or the signal or wait that are half of one.
+    pub is_barrier: bool,
+    /// The wave comes to the workgroup's barrier: a wait apart, which it does after that.
+    pub arrives: bool,
+    /// A branch with a condition.
+    pub branches: bool,
     pub ends: bool,
     /// From here on loads see what other workgroups have released.
     pub invalidates: bool,
@@ -112,6 +118,7 @@ impl FactTable {
         let range = inst.dsts().first().map_or(0..0, registers);
         let returns = !inst.dsts().is_empty();
         let store = !returns && !matches!(inst.format, Format::Ds | Format::Smem);
+        let is_barrier = inst.name.starts_with("s_barrier") && is_of_workgroup(inst);
         let load = Load { first: range.start as u16, count: range.len() as u16, unordered, store };
         let mut facts = Facts {
             nothing: false,
@@ -128,13 +135,16 @@ impl FactTable {
             compares_and_swaps: op.atomic == Some(Operation::CmpSwap),
             returns,
             stops: is_end(inst) || inst.name.starts_with("s_barrier"),
+            is_barrier,
+            arrives: is_barrier && inst.name != "s_barrier_wait",
+            branches: inst.name.starts_with("s_cbranch"),
             ends: is_end(inst),
             invalidates: invalidates(inst),
         };
         let moves =
             facts.decides.len + facts.data.len != 0 || !facts.waits.is_empty() || !facts.queues.is_empty();
         facts.plain = !moves && !facts.stops && !facts.invalidates;
-        facts.nothing = facts.plain && facts.settled.len == 0 && facts.parts.is_empty();
+        facts.nothing = facts.plain && !facts.branches && facts.settled.len == 0 && facts.parts.is_empty();
         facts
     }
 
@@ -184,6 +194,16 @@ pub(super) fn synchronises(gfx: Gfx, inst: &Inst) -> bool {
 
 fn is_end(inst: &Inst) -> bool {
     inst.name.starts_with("s_endpgm")
+}
+
+/// Whether a barrier instruction is for the workgroup's barrier: it names no other.
+fn is_of_workgroup(inst: &Inst) -> bool {
+    inst.name == "s_barrier"
+        || inst.operands.iter().any(|operand| match *operand {
+            Operand::InlineInt(id) => id == -1,
+            Operand::Imm(id) => id as i16 == -1,
+            _ => false,
+        })
 }
 
 /// Whether a load or store is one that the whole device sees: cache policy bits say so for atomic loads, and on

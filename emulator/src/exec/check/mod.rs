@@ -22,7 +22,7 @@ use self::shadow::{Shadow, name_of};
 use super::op::{Op, Unit};
 use super::wave::Wave;
 use super::{Code, Env};
-use crate::fault::Fault;
+use crate::fault::{CodePlace, Fault};
 use crate::gfx::Gfx;
 use crate::inst::Inst;
 use crate::memory::{Track, View};
@@ -109,6 +109,9 @@ impl<'m> Check<'m> {
         }
         let shadow = &mut self.waves[wave.index as usize];
         let found = |fault| Some(Box::new(Found { fault, lane: None, op: None }));
+        if facts.branches {
+            shadow.branch = op.inst + 1;
+        }
         if shadow.underway != 0
             && let Some(fault) = shadow.missing_wait(facts, table, code)
         {
@@ -150,7 +153,17 @@ impl<'m> Check<'m> {
             shadow.drain(queue, left);
         }
         if facts.stops || facts.invalidates {
-            shadow.ended |= facts.ends;
+            if facts.ends {
+                shadow.ended_at = Some(op.inst);
+            }
+            if facts.is_barrier
+                && let Some(found) = lanes_off(wave)
+            {
+                return Some(found);
+            }
+            if facts.arrives {
+                (shadow.arrivals, shadow.arrived_at) = (shadow.arrivals + 1, op.inst);
+            }
             let (stops, invalidates) = (facts.stops, facts.invalidates);
             if invalidates {
                 self.races.invalidate(wave.index, epoch);
@@ -160,6 +173,27 @@ impl<'m> Check<'m> {
             }
         }
         None
+    }
+
+    /// The barriers at which waves are, where others have ended, and the branches that led there.
+    pub fn barrier_places(&self, code: &Code, opened: u32) -> Vec<CodePlace> {
+        let mut places: Vec<CodePlace> = Vec::new();
+        let mut add = |what, op| {
+            let pc = code.address_of(op);
+            if places.iter().all(|place| (place.what, place.pc) != (what, pc)) {
+                let instruction = code.text_of(op).unwrap_or_default();
+                places.push(CodePlace { what, pc, instruction, source: Vec::new() });
+            }
+        };
+        let waiting = |shadow: &&Shadow| shadow.arrivals > opened && shadow.ended_at.is_none();
+        self.waves.iter().filter(waiting).for_each(|shadow| add("the barrier", shadow.arrived_at));
+        for (end, branch) in self.waves.iter().filter_map(|shadow| Some((shadow.ended_at?, shadow.branch))) {
+            add("ended", end);
+            if branch != 0 {
+                add("behind the branch", branch - 1);
+            }
+        }
+        places
     }
 
     /// Notes the load or store that an instruction has started.
@@ -173,6 +207,18 @@ impl<'m> Check<'m> {
             self.waves[wave.index as usize].start_load(queue, facts.load);
         }
     }
+}
+
+/// A wave that meets a barrier with part of the lanes that it began with: the hardware counts waves and does not care,
+/// but those lanes do not take part in what the barrier is for, or the wave comes to another one with them.
+fn lanes_off(wave: &Wave) -> Option<Box<Found>> {
+    let lanes = wave.work_items;
+    let off = u64::MAX >> (64 - lanes.clamp(1, 64)) & !wave.exec64();
+    if off == 0 {
+        return None;
+    }
+    let fault = Fault::BarrierOfSomeLanes { off: off.count_ones(), lanes };
+    Some(Box::new(Found { fault, lane: Some(off.trailing_zeros()), op: None }))
 }
 
 impl Env<'_> {

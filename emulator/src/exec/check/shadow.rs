@@ -39,7 +39,13 @@ pub(super) struct Shadow {
     /// The wave's last actor, and the last one all of whose stores have been waited for.
     pub last_actor: u32,
     pub settled_actor: u32,
-    pub ended: bool,
+    /// How often the wave has come to the workgroup's barrier, and where it last did.
+    pub arrivals: u32,
+    pub arrived_at: u32,
+    /// The last branch with a condition, plus one; 0 for none.
+    pub branch: u32,
+    /// Where the wave has ended.
+    pub ended_at: Option<u32>,
 }
 
 /// A load or store under way.
@@ -115,7 +121,7 @@ impl Shadow {
         }
         self.queues.iter_mut().for_each(VecDeque::clear);
         (self.underway, self.stores, self.actor, self.last_actor, self.settled_actor) = (0, 0, 0, 0, 0);
-        self.ended = false;
+        (self.arrivals, self.arrived_at, self.branch, self.ended_at) = (0, 0, 0, None);
     }
 
     /// A scalar register gets what nobody has written.

@@ -206,6 +206,31 @@ pub enum Fault {
         /// The counter to wait for.
         counter: &'static str,
     },
+    /// Check mode: two waves access the same bytes, one of them writes, and the barrier in between does not order them: the
+    /// earlier one's wave came to it without having waited for its access.
+    #[error(
+        "{access} of {size} bytes {} may come before {other}: no wait for {counter} between that and the barrier{}",
+        at_in(*space, *address),
+        nearest.as_ref().map(|nearest| format!(" ({nearest})")).unwrap_or_default()
+    )]
+    MissingWaitAtBarrier {
+        /// What this instruction does.
+        access: Access,
+        /// Global memory or LDS.
+        space: Space,
+        /// First byte; in LDS an offset.
+        address: u64,
+        /// Bytes.
+        size: u32,
+        /// The counter to wait for.
+        counter: &'static str,
+        /// The other access.
+        other: Box<OtherAccess>,
+        /// The allocation, for global memory.
+        nearest: Option<Nearest>,
+        /// The barrier.
+        places: Vec<CodePlace>,
+    },
     /// Check mode: two waves access the same LDS bytes, one of them writes, and no barrier lies between.
     #[error("{access} of {size} bytes at LDS offset {offset:#x} races with {other}: no barrier lies between")]
     LdsRace {
@@ -296,7 +321,9 @@ impl Fault {
     /// The earlier of two accesses that race.
     pub fn other_access(&self) -> Option<&OtherAccess> {
         match self {
-            Fault::LdsRace { other, .. } | Fault::GlobalRace { other, .. } => Some(other),
+            Fault::LdsRace { other, .. }
+            | Fault::GlobalRace { other, .. }
+            | Fault::MissingWaitAtBarrier { other, .. } => Some(other),
             _ => None,
         }
     }
@@ -304,19 +331,24 @@ impl Fault {
     /// The places in the machine code that have to do with it, besides the one where it was found.
     pub fn places(&self) -> &[CodePlace] {
         match self {
-            Fault::BarrierDivergence { places, .. } => places,
+            Fault::BarrierDivergence { places, .. } | Fault::MissingWaitAtBarrier { places, .. } => places,
             _ => &[],
         }
     }
 
     /// With the source lines that `lines` has of an address.
     pub(crate) fn located(mut self, lines: impl Fn(u64) -> Vec<SourceLine>) -> Fault {
-        match &mut self {
-            Fault::LdsRace { other, .. } | Fault::GlobalRace { other, .. } => other.source = lines(other.pc),
-            Fault::BarrierDivergence { places, .. } => {
-                places.iter_mut().for_each(|place| place.source = lines(place.pc));
-            }
-            _ => {}
+        let (other, places) = match &mut self {
+            Fault::LdsRace { other, .. } | Fault::GlobalRace { other, .. } => (Some(other), None),
+            Fault::MissingWaitAtBarrier { other, places, .. } => (Some(other), Some(places)),
+            Fault::BarrierDivergence { places, .. } => (None, Some(places)),
+            _ => (None, None),
+        };
+        if let Some(other) = other {
+            other.source = lines(other.pc);
+        }
+        for place in places.into_iter().flatten() {
+            place.source = lines(place.pc);
         }
         self
     }
@@ -360,6 +392,10 @@ fn counted(count: u32, what: &str) -> String {
 /// `1 of 2 waves waits`, `2 of 3 waves wait`.
 fn waiting_of(waiting: u32, waves: u32) -> String {
     format!("{waiting} of {} {}", counted(waves, "wave"), if waiting == 1 { "waits" } else { "wait" })
+}
+
+fn at_in(space: Space, address: u64) -> String {
+    format!("at {}{address:#x}", if space == Space::Lds { "LDS offset " } else { "" })
 }
 
 fn at(location: &Option<SourceLine>) -> String {

@@ -117,9 +117,16 @@ impl FactTable {
         let (queues, unordered) = queues(inst, gfx.generation());
         let range = inst.dsts().first().map_or(0..0, registers);
         let returns = !inst.dsts().is_empty();
-        let store = !returns && !matches!(inst.format, Format::Ds | Format::Smem);
+        let store = !returns && !loads_to_lds(inst) && !matches!(inst.format, Format::Ds | Format::Smem);
         let is_barrier = inst.name.starts_with("s_barrier") && is_of_workgroup(inst);
-        let load = Load { first: range.start as u16, count: range.len() as u16, unordered, store };
+        let load = Load {
+            first: range.start as u16,
+            count: range.len() as u16,
+            unordered,
+            store,
+            spans: 0,
+            late: 0,
+        };
         let mut facts = Facts {
             nothing: false,
             plain: false,
@@ -301,16 +308,25 @@ fn queues(inst: &Inst, generation: Generation) -> (Vec<usize>, bool) {
     if is_cache {
         return (Vec::new(), false);
     }
-    let is_store = inst.dsts().is_empty();
+    let is_store = inst.dsts().is_empty() && !loads_to_lds(inst);
     let store = if generation == Generation::Cdna { LOAD } else { STORE };
     match inst.format {
         Format::Smem => (vec![if generation == Generation::Gfx12 { SCALAR } else { LDS }], true),
         Format::Ds => (vec![LDS], false),
+        // Who knows what it leads to.
+        Format::Flat if is_store => (vec![store, LDS], true),
         Format::Flat | Format::Global | Format::Scratch | Format::Mubuf if is_store => (vec![store], false),
-        Format::Flat => (vec![LOAD, LDS], true),
-        Format::Global | Format::Scratch | Format::Mubuf => (vec![LOAD], false),
+        Format::Flat if !loads_to_lds(inst) => (vec![LOAD, LDS], true),
+        Format::Flat | Format::Global | Format::Scratch | Format::Mubuf => (vec![LOAD], false),
         _ => (Vec::new(), false),
     }
+}
+
+/// Whether an instruction loads from memory to LDS: it counts as a load, and what it writes is there once it has been
+/// waited for as one.
+fn loads_to_lds(inst: &Inst) -> bool {
+    matches!(inst.format, Format::Flat | Format::Global | Format::Scratch | Format::Mubuf)
+        && (inst.mods.lds || inst.name.contains("_load_lds_"))
 }
 
 /// How much a wait leaves on which counters.

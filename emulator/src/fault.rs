@@ -198,6 +198,20 @@ pub enum Fault {
         /// What it decides.
         purpose: &'static str,
     },
+    /// Check mode: what a lane read of another one, which was off, is used.
+    #[error("{register} {purpose}, and depends on what lane {lane} read of lane {from}, which was off")]
+    LaneIsOff {
+        /// The register that is used, as LLVM prints it.
+        register: String,
+        /// What for.
+        purpose: String,
+        /// A lane that read one that was off.
+        lane: u32,
+        /// The lane that was off.
+        from: u32,
+        /// The instruction that read it.
+        places: Vec<CodePlace>,
+    },
     /// Check mode: a register is used before the load into it was waited for.
     #[error("{register} is used while a load into it is under way: no wait for {counter} in between")]
     MissingWait {
@@ -331,7 +345,9 @@ impl Fault {
     /// The places in the machine code that have to do with it, besides the one where it was found.
     pub fn places(&self) -> &[CodePlace] {
         match self {
-            Fault::BarrierDivergence { places, .. } | Fault::MissingWaitAtBarrier { places, .. } => places,
+            Fault::BarrierDivergence { places, .. }
+            | Fault::LaneIsOff { places, .. }
+            | Fault::MissingWaitAtBarrier { places, .. } => places,
             _ => &[],
         }
     }
@@ -341,7 +357,7 @@ impl Fault {
         let (other, places) = match &mut self {
             Fault::LdsRace { other, .. } | Fault::GlobalRace { other, .. } => (Some(other), None),
             Fault::MissingWaitAtBarrier { other, places, .. } => (Some(other), Some(places)),
-            Fault::BarrierDivergence { places, .. } => (None, Some(places)),
+            Fault::BarrierDivergence { places, .. } | Fault::LaneIsOff { places, .. } => (None, Some(places)),
             _ => (None, None),
         };
         if let Some(other) = other {

@@ -126,7 +126,7 @@ fn reports_are_as_recorded() {
 }
 
 /// The kinds of broken kernels, and for each a kernel that looks alike and is right.
-const KINDS: [(&str, &str); 20] = [
+const KINDS: [(&str, &str); 21] = [
     ("barrier_divergence", "all_waves_at_the_barrier"),
     ("barrier_of_some_lanes", "barrier_of_a_short_wave"),
     ("budget", "loop_ends"),
@@ -135,6 +135,7 @@ const KINDS: [(&str, &str); 20] = [
     ("illegal_instruction", "illegal_instruction_is_not_reached"),
     ("lds_bounds", "lds_is_filled_to_its_end"),
     ("lds_race", "lds_exchange_with_barrier"),
+    ("lane_off", "neighbour_is_not_used"),
     ("late_at_barrier", "waits_before_the_barrier"),
     ("misaligned", "unaligned_loads_are_allowed"),
     ("missing_wait", "waits_in_order"),

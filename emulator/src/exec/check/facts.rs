@@ -1,5 +1,6 @@
 //! What check mode has to know about each instruction.
 
+use super::off::Cross;
 use super::shadow::{COUNTERS, LDS, LOAD, Load, SCALAR, SCALARS, STORE, registers};
 use crate::exec::Code;
 use crate::exec::atomic::Operation;
@@ -45,6 +46,8 @@ pub(super) struct Facts {
     pub is_barrier: bool,
     /// The wave comes to the workgroup's barrier: a wait apart, which it does after that.
     pub arrives: bool,
+    /// How its lanes read other lanes.
+    pub crosses: Option<Cross>,
     /// A branch with a condition.
     pub branches: bool,
     pub ends: bool,
@@ -144,6 +147,7 @@ impl FactTable {
             stops: is_end(inst) || inst.name.starts_with("s_barrier"),
             is_barrier,
             arrives: is_barrier && inst.name != "s_barrier_wait",
+            crosses: Cross::of(inst),
             branches: inst.name.starts_with("s_cbranch"),
             ends: is_end(inst),
             invalidates: invalidates(inst),

@@ -11,6 +11,7 @@
 
 mod access;
 mod facts;
+mod off;
 mod race;
 mod shadow;
 
@@ -79,7 +80,7 @@ impl<'m> Check<'m> {
         (order, split): (bool, bool),
     ) -> Check<'m> {
         Check {
-            waves: vec![Shadow::default(); waves as usize],
+            waves: (0..waves).map(|_| Shadow::default()).collect(),
             lds_written: vec![false; lds as usize],
             lds: vec![Cell::default(); lds as usize / 4 + 1],
             lds_readers: vec![Mark::default(); lds as usize / 4 + 1],
@@ -140,6 +141,13 @@ impl<'m> Check<'m> {
                 for half in 0..wave.halves() {
                     self.stored[half] &= shadow.lanes(wave, usize::from(register), half);
                 }
+            }
+        }
+        if (facts.crosses.is_some() && !wave.is_full()) || shadow.off.is_some() {
+            let uses = (table.numbers(facts.decides), facts.purpose, table.numbers(facts.data));
+            let found = off::step(&mut shadow.off, facts.crosses, uses, (wave, op, inst, code));
+            if found.is_some() {
+                return found;
             }
         }
         match &facts.parts[..] {

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use super::facts::{FactTable, Facts, Part};
+use super::off::Off;
 use crate::exec::Code;
 use crate::exec::op::{Dst, scalar_slot};
 use crate::exec::wave::{AGPR, Wave, slot};
@@ -21,7 +22,7 @@ pub(super) const SCALAR: usize = 3;
 pub(super) const COUNTERS: usize = 4;
 
 /// A wave's registers and what is on its way to them.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub(super) struct Shadow {
     /// Lanes of each vector register (by half) that were written.
     vector: Vec<u32>,
@@ -48,6 +49,8 @@ pub(super) struct Shadow {
     pub ended_at: Option<u32>,
     /// What the loads and stores of each queue access, as many as they say.
     spans: [VecDeque<Span>; COUNTERS],
+    /// What depends on lanes that were off, if anything does.
+    pub off: Option<Box<Off>>,
     /// Late accesses (see [`race`](super::race)) that have been waited for since anyone asked.
     pub settled: Vec<u32>,
 }
@@ -155,6 +158,7 @@ impl Shadow {
         self.queues.iter_mut().for_each(VecDeque::clear);
         self.spans.iter_mut().for_each(VecDeque::clear);
         self.settled.clear();
+        self.off = None;
         (self.underway, self.stores, self.actor, self.last_actor, self.settled_actor) = (0, 0, 0, 0, 0);
         (self.arrivals, self.arrived_at, self.branch, self.ended_at) = (0, 0, 0, None);
     }

@@ -285,7 +285,8 @@ impl Off {
     fn mask(&self, operand: &Operand) -> Bits {
         let Some(slot) = scalar_slot(operand).map(usize::from) else { return Bits::default() };
         let high = if self.halves == 2 { self.scalar[slot + 1] } else { 0 };
-        Bits { lanes: [self.scalar[slot], high], from: SCALARS + slot }
+        let low = self.scalar[slot];
+        Bits { lanes: [low, high], from: SCALARS + slot + usize::from(low == 0 && high != 0) }
     }
 
     /// The first of some registers that has anything in an active lane.

@@ -233,7 +233,7 @@ fn dpp_lane(ctrl: DppCtrl, lane: usize, size: usize) -> Option<usize> {
         DppCtrl::RowBcast15 => row.checked_sub(1),
         DppCtrl::RowBcast31 => (lane >= 32).then_some(31),
         DppCtrl::RowNewBcast(n) | DppCtrl::RowShare(n) => in_row(usize::from(n) % 16),
-        DppCtrl::RowXmask(n) => in_row(at ^ usize::from(n) % 16),
+        DppCtrl::RowXmask(n) => in_row(at ^ (usize::from(n) % 16)),
         DppCtrl::Dpp8(list) => Some(lane & !7 | usize::from(list[lane & 7])),
     }
 }

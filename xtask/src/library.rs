@@ -37,7 +37,10 @@ fn build(folder: &Path, profile: &str) -> Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("{} cannot be made", folder.display()))?;
 
     let library = folder.join(NAMES[1]);
-    let versions = shell::workspace().join("hip/libamdhip64.map");
+    let versions = built.join("libamdhip64.map");
+    let table = fs::read_to_string(shell::workspace().join("hip/functions.txt"))?;
+    fs::write(&versions, version_script(&table))
+        .with_context(|| format!("{} cannot be written", versions.display()))?;
     let mut cc = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
     cc.args(["-shared", "-Wl,--gc-sections", "-Wl,-soname,libamdhip64.so.6"]);
     cc.arg(format!("-Wl,--version-script={}", versions.display()));
@@ -56,6 +59,28 @@ fn build(folder: &Path, profile: &str) -> Result<()> {
         linked().with_context(|| format!("{} cannot be linked to {}", link.display(), NAMES[1]))?;
     }
     Ok(())
+}
+
+/// The linker's version script for a table of functions: each version is a node that depends on the one before.
+fn version_script(table: &str) -> String {
+    let mut nodes: Vec<(&str, Vec<&str>)> = Vec::new();
+    for line in table.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty()) {
+        match (line.strip_prefix("    "), nodes.last_mut()) {
+            (Some(name), Some((_, names))) => names.push(name),
+            _ => nodes.push((line, Vec::new())),
+        }
+    }
+    let mut script = String::new();
+    for (index, (version, names)) in nodes.iter().enumerate() {
+        let names: String = names.iter().map(|name| format!("  {name};\n")).collect();
+        script += &match index.checked_sub(1) {
+            None => {
+                format!("{version} {{\nglobal:\n{names}  amdhip64_is_candle_amdgpu;\nlocal:\n  *;\n}};\n")
+            }
+            Some(before) => format!("{version} {{\nglobal:\n{names}}} {};\n", nodes[before].0),
+        };
+    }
+    script
 }
 
 /// Runs programs that hipcc builds on the library, where there is a hipcc.

@@ -96,3 +96,34 @@ pub fn test(_: bool) -> Result<()> {
     cargo.args(["test", "--package", "amdhip", "--test", "programs", "--", "--include-ignored"]);
     shell::run(cargo.env("AMDHIP_TEST_LIBRARY", &folder))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_version_depends_on_the_one_before() {
+        let script =
+            version_script("# A comment.\n\nhip_4.2\n    hipB\n    hipA\n\nhip_4.3\n    hipC\nhip_4.4\n");
+        let first = "hip_4.2 {\nglobal:\n  hipB;\n  hipA;\n  amdhip64_is_candle_amdgpu;\nlocal:\n  *;\n};\n";
+        let others = "hip_4.3 {\nglobal:\n  hipC;\n} hip_4.2;\nhip_4.4 {\nglobal:\n} hip_4.3;\n";
+        assert_eq!(script, format!("{first}{others}"));
+    }
+
+    #[test]
+    fn the_table_has_every_version_in_order() {
+        let table = fs::read_to_string(shell::workspace().join("hip/functions.txt")).unwrap();
+        let versions: Vec<_> = table.lines().filter_map(|line| line.strip_prefix("hip_")).collect();
+        let expected = "4.2 4.3 4.4 4.5 5.0 5.1 5.2 5.3 5.5 5.6 6.0 6.1 6.2 6.4 6.5 7.1 7.2";
+        assert_eq!(versions.join(" "), expected);
+        let script = version_script(&table);
+        for (version, function) in [
+            ("4.5", "hipStreamGetCaptureInfo_v2"),
+            ("6.5", "hipLaunchKernelExC"),
+            ("7.2", "hipLibraryLoadData"),
+        ] {
+            let node = script.split_once(&format!("hip_{version} {{")).unwrap().1.split_once('}').unwrap().0;
+            assert!(node.contains(&format!("  {function};")), "{function} in {version}");
+        }
+    }
+}

@@ -5,11 +5,12 @@ use std::collections::HashSet;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::{Mutex, PoisonError};
 
-use crate::codes::hipError_t;
 #[cfg(not(all(target_arch = "x86_64", not(windows))))]
 use crate::codes::hipErrorNotSupported;
+use crate::codes::{hipError_t, hipSuccess};
 use crate::error::{Error, boundary, last_command_code};
 use crate::select::{Backend, backend};
+use crate::types::hipStream_t;
 
 /// The variable that, at `0`, keeps calls of absent functions off standard error.
 pub const WARN_VARIABLE: &str = "CANDLE_AMDGPU_WARN_ABSENT";
@@ -32,7 +33,7 @@ extern "C" fn resolve(slot: &'static Slot) -> *const c_void {
             match unsafe { library.function::<*const c_void>(super::c_name(slot.0)) } {
                 Some(real) => {
                     target = real;
-                    Ok(crate::codes::hipSuccess)
+                    Ok(hipSuccess)
                 }
                 None => Err(super::missing(library, name)),
             }
@@ -118,7 +119,7 @@ absent! {
     hipExtSetLoggingParams hipExtStreamCreateWithCUMask hipExtStreamGetCUMask hipExternalMemoryGetMappedBuffer
     hipFreeArray hipFreeMipmappedArray hipGLGetDevices hipGetChannelDesc hipGetDriverEntryPoint
     hipGetDriverEntryPoint_spt hipGetMipmappedArrayLevel hipGetProcAddress hipGetProcAddress_spt
-    hipGetStreamDeviceId hipGetTextureAlignmentOffset hipGetTextureObjectResourceDesc
+     hipGetTextureAlignmentOffset hipGetTextureObjectResourceDesc
     hipGetTextureObjectResourceViewDesc hipGetTextureObjectTextureDesc hipGetTextureReference
     hipGraphAddBatchMemOpNode hipGraphAddChildGraphNode hipGraphAddDependencies hipGraphAddEmptyNode
     hipGraphAddEventRecordNode hipGraphAddEventWaitNode hipGraphAddExternalSemaphoresSignalNode
@@ -236,4 +237,30 @@ pub extern "C" fn hipCreateChannelDesc(
     f: u32,
 ) -> hipChannelFormatDesc {
     hipChannelFormatDesc { x, y, z, w, f }
+}
+
+/// The device of a stream; it is the answer itself, -1 if there is no such stream.
+///
+/// # Safety
+/// On real devices, `stream` is one of theirs.
+#[unsafe(no_mangle)]
+#[allow(non_snake_case)]
+pub unsafe extern "C" fn hipGetStreamDeviceId(stream: hipStream_t) -> c_int {
+    let mut device = -1;
+    boundary("hipGetStreamDeviceId", || {
+        device = match backend()? {
+            Backend::Emulated(runtime) => runtime.stream(stream)?.device as c_int,
+            Backend::Real(library) => {
+                // SAFETY: the type is HIP's own.
+                let real = unsafe {
+                    library.function::<unsafe extern "C" fn(hipStream_t) -> c_int>(c"hipGetStreamDeviceId")
+                };
+                let real = real.ok_or_else(|| super::missing(library, "hipGetStreamDeviceId"))?;
+                // SAFETY: the caller's contract.
+                unsafe { real(stream) }
+            }
+        };
+        Ok(hipSuccess)
+    });
+    device
 }

@@ -488,12 +488,10 @@ impl<I: Id, T: Scalar> Columns<I, T> {
         let first = self.first(column, count);
         let (ids, inp) = (self.ids.wrapping_add(first), self.inp.wrapping_add(first));
         let mut outside = count;
-        let mut one = |j: usize, id: I, value: T| {
-            match id.place(self.dst_dim_size) {
-                Place::Index(index) => arrive(index, value),
-                Place::Outside => outside = j,
-                Place::Nothing => (),
-            }
+        let mut one = |j: usize, id: I, value: T| match id.place(self.dst_dim_size) {
+            Place::Index(index) => arrive(index, value),
+            Place::Outside => outside = j,
+            Place::Nothing => (),
         };
         // SAFETY: the caller's
         unsafe {
@@ -634,15 +632,13 @@ impl<I: Id, T: Scalar> Columns<I, T> {
                     (load(ids.wrapping_add(j * step)), load(inp.wrapping_add(j * step)))
                 };
                 let mut outside = None;
-                let mut one = |j: usize, e: usize, id: I, value: T| {
-                    match id.place(dim) {
-                        Place::Index(index) => {
-                            let sum = slot(index, e);
-                            sum.write(sum.read().add(value));
-                        }
-                        Place::Outside => outside = Some(j * step + e),
-                        Place::Nothing => (),
+                let mut one = |j: usize, e: usize, id: I, value: T| match id.place(dim) {
+                    Place::Index(index) => {
+                        let sum = slot(index, e);
+                        sum.write(sum.read().add(value));
                     }
+                    Place::Outside => outside = Some(j * step + e),
+                    Place::Nothing => (),
                 };
                 // The next rows are under way while these are added.
                 let mut j = 0;

@@ -99,7 +99,7 @@ fn workgroup_memory_barriers_and_atomics() {
 
 /// What the kernels of `convergence` leave where the first `active` of 256 work-items exchange numbers.
 fn exchanged(active: u32) -> Vec<u32> {
-    (0..256).map(|id| if id < active { active - id } else { 0 }).collect()
+    (0..256).map(|id| active.saturating_sub(id)).collect()
 }
 
 #[test]

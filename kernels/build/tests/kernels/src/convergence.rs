@@ -82,14 +82,17 @@ pub unsafe fn before_a_return(active: u32, out: *mut u32) {
 pub unsafe fn between_matches(active: u32, out: *mut u32) {
     let id = grid::local_id_x();
     let part = if id < active { Some(id) } else { None };
-    match part {
-        Some(id) => put(id, active),
-        None => (),
-    }
+    let mine = match part {
+        Some(id) => {
+            put(id, active);
+            active - id
+        }
+        None => 0,
+    };
     barrier_local();
     let value = match part {
-        Some(id) => take(id, active),
-        None => 0,
+        Some(id) if mine > 0 => take(id, active),
+        _ => mine,
     };
     // SAFETY: the caller's buffer has an element for each work-item
     unsafe { out.add(id as usize).write(value) }
@@ -106,8 +109,9 @@ pub unsafe fn in_a_closure(active: u32, out: *mut u32) {
         value
     }
     let id = grid::local_id_x();
-    let first = exchange(id, active, || barrier_local());
-    let second = exchange(id, active, || barrier_local());
+    let meet = || barrier_local();
+    let first = exchange(id, active, meet);
+    let second = exchange(id, active, meet);
     // SAFETY: the caller's buffer has an element for each work-item
     unsafe { out.add(id as usize).write(if first == second { first } else { u32::MAX }) }
 }

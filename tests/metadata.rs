@@ -42,6 +42,9 @@ fn no_kernel_uses_scratch_or_spills() {
             for kernel in module.kernels() {
                 let info = code.kernel(kernel.name).expect("every kernel is in every code object");
                 let allowed = allowed_sgpr_spills(kernel.name, object.gfx);
+                if info.dynamic_stack {
+                    wrong.push(format!("{} {}: a dynamic stack, which is scratch", kernel.name, object.gfx));
+                }
                 if info.scratch_size > 0 || info.vgpr_spills > 0 || info.sgpr_spills > allowed {
                     wrong.push(format!(
                         "{} {}: {} bytes of scratch, {} + {} spills",

@@ -10,8 +10,15 @@ use std::time::SystemTime;
 use crate::error::{Result, io};
 use crate::prebuilt::checksum;
 
-/// The source of the pipeline: a cached code object is of the pipeline that made it.
-pub const PIPELINE: &str = concat!(include_str!("compile.rs"), include_str!("ir.rs"));
+/// The source of the pipeline: a cached code object is of the pipeline that made it, and that let it pass.
+pub const PIPELINE: &str = concat!(
+    include_str!("compile.rs"),
+    include_str!("ir.rs"),
+    include_str!("module.rs"),
+    include_str!("convergence/mod.rs"),
+    include_str!("convergence/flow.rs"),
+    include_str!("convergence/ops.rs"),
+);
 
 /// What a file's checksum is called, behind its own name.
 const CHECKSUM: &str = "sha256";

@@ -6,11 +6,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use amdgpu_emulator::{CodeObject, Gfx};
+use amdgpu_emulator::{CodeObject, Gfx, ObjectError};
 
 use crate::cache::{self, Kept};
+use crate::convergence;
 use crate::error::{Error, Result, io};
 use crate::ir;
+use crate::module;
 use crate::ptx::evict_first;
 use crate::shim;
 use crate::signature::{self, Signature};
@@ -23,7 +25,8 @@ use crate::toolchain::Toolchain;
 /// Everything can be inlined across crates, and a panic is a trap: so one crate's module has all that it needs.
 ///
 /// MIR does not know that barriers and wave operations are convergent. Jump threading copies blocks, and with them such
-/// calls, to both sides of a branch: waves of one workgroup then wait at different barriers.
+/// calls, to both sides of a branch: waves of one workgroup then wait at different barriers. [`convergence`] refuses what
+/// such a pass leaves.
 const RUSTFLAGS: [&str; 5] = [
     "-Zunstable-options",
     "-Cno-prepopulate-passes",
@@ -34,7 +37,7 @@ const RUSTFLAGS: [&str; 5] = [
 
 /// Files between the steps, by extension.
 const TEMPORARY: [&str; 8] =
-    ["shim.ll", "linked.ll", "edited.ll", "opt.bc", "o", "new.elf", "new.ptx", "json"];
+    ["shim.ll", "linked.ll", "edited.ll", "opt.ll", "o", "new.elf", "new.ptx", "json"];
 
 /// What is compiled for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -290,7 +293,7 @@ impl Job<'_> {
         let file = |extension: &str| self.stem.with_extension(extension);
         let bitcode = &self.bitcode.path;
         let [shim_file, linked, edited, optimised] =
-            ["shim.ll", "linked.ll", "edited.ll", "opt.bc"].map(file);
+            ["shim.ll", "linked.ll", "edited.ll", "opt.ll"].map(file);
         fs::write(&shim_file, shim).map_err(io("cannot write", &shim_file))?;
         let cpu = format!("-mcpu={}", self.target.cpu());
         self.run(
@@ -317,13 +320,14 @@ impl Job<'_> {
         let convergent = "-force-attribute=convergent";
         opt.args(["-passes=globaldce,default<O3>", "-unroll-runtime=false", convergent, &cpu])
             .arg(&edited)
-            .arg("-o")
+            .args(["-S", "-o"])
             .arg(&optimised);
         if let Target::Nvptx = self.target {
             // Loops over arrays are to become registers. For AMD GPUs LLVM raises its limit by itself.
             opt.arg("-unroll-threshold=4000");
         }
         self.run(&mut opt, &edited)?;
+        let barriers = self.finish(&optimised, &signatures)?;
         let mut llc = Command::new(&tools.llc);
         llc.args(["-O3", &cpu]).arg(&optimised);
         match self.target {
@@ -334,6 +338,7 @@ impl Job<'_> {
                 let mut link = Command::new(lld);
                 link.args(*flavor).args(["-shared", "--no-undefined", "-o"]).arg(&elf).arg(&object);
                 self.run(&mut link, &object)?;
+                self.has_barriers(&elf, barriers)?;
                 cache::keep(&elf, kept)
             }
             Target::Nvptx => {
@@ -354,16 +359,54 @@ impl Job<'_> {
         }
     }
 
+    /// Looks at an optimised module before it becomes machine code, and says there what LLVM does not find out. Returns
+    /// how many barriers there are.
+    fn finish(&self, optimised: &Path, signatures: &[Signature]) -> Result<usize> {
+        let text = fs::read_to_string(optimised).map_err(io("cannot read", optimised))?;
+        let functions = module::functions(&text);
+        let wave = match self.target {
+            Target::Amdgpu(gfx) => gfx.wave_size(),
+            Target::Nvptx => 32,
+        };
+        let one_wave =
+            |name: &str| signatures.iter().any(|s| s.name == name && s.launch.max_workgroup_size <= wave);
+        let found = convergence::divergences(&text, &functions, wave, one_wave);
+        if !found.is_empty() {
+            let family = self.bitcode.family.clone();
+            return Err(Error::Divergent { family, target: self.target.to_string(), found });
+        }
+        if let Some(text) = ir::without_recursion(&text, &functions) {
+            fs::write(optimised, text).map_err(io("cannot write", optimised))?;
+        }
+        Ok(convergence::barriers(&functions, one_wave))
+    }
+
+    /// Checks that a code object has as many barriers as its module had.
+    fn has_barriers(&self, elf: &Path, expected: usize) -> Result<()> {
+        let bytes = fs::read(elf).map_err(io("cannot read", elf))?;
+        let object = CodeObject::parse(&bytes).map_err(|error| self.unreadable(error))?;
+        let found = crate::check::barriers(&object);
+        if found == expected {
+            return Ok(());
+        }
+        Err(Error::Barriers {
+            family: self.bitcode.family.clone(),
+            target: self.target.to_string(),
+            expected,
+            found,
+        })
+    }
+
+    fn unreadable(&self, error: ObjectError) -> Error {
+        Error::Object { family: self.bitcode.family.clone(), target: self.target.to_string(), error }
+    }
+
     /// The kernels of a finished object, checked.
     fn check(&self, object: &Path) -> Result<Vec<Signature>> {
         let read = |path: &Path| fs::read(path).map_err(io("cannot read", path));
         match self.target {
             Target::Amdgpu(_) => {
-                let object = CodeObject::parse(&read(object)?).map_err(|error| Error::Object {
-                    family: self.bitcode.family.clone(),
-                    target: self.target.to_string(),
-                    error,
-                })?;
+                let object = CodeObject::parse(&read(object)?).map_err(|error| self.unreadable(error))?;
                 let section = object.section(signature::SECTION);
                 let signatures = section
                     .ok_or(signature::RecordError::Missing)

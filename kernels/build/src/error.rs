@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use amdgpu_emulator::{ObjectError, UnknownGfx};
 
+use crate::convergence::Divergence;
 use crate::signature::RecordError;
 use crate::toolchain::ToolchainError;
 
@@ -61,6 +62,36 @@ pub enum Error {
         target: String,
         /// Their names.
         undefined: Vec<String>,
+    },
+    /// Barriers or wave operations in control flow that differs between those who take part.
+    #[error(
+        "the kernels of `{family}` for {target} would deadlock or compute nonsense:\n{}\nKeep barriers and wave operations out of \
+         branches that differ within their scope, and let work-items without work take part; where it is meant, put the \
+         operation into `amdgpu_device::workgroup::divergent`",
+        .found.iter().map(|one| format!("- {one}\n")).collect::<String>()
+    )]
+    Divergent {
+        /// The family.
+        family: String,
+        /// The target.
+        target: String,
+        /// Each of them, sorted.
+        found: Vec<Divergence>,
+    },
+    /// LLVM's code generator copied or removed barriers.
+    #[error(
+        "the code object of `{family}` for {target} has {found} barriers, and the module that it was made from {expected}: this \
+         is a fault of the code generator; please report it"
+    )]
+    Barriers {
+        /// The family.
+        family: String,
+        /// The target.
+        target: String,
+        /// Before the code generator.
+        expected: usize,
+        /// After it.
+        found: usize,
     },
     /// The crate with the kernels cannot be understood.
     #[error("{} cannot be used: {message}", .manifest.display())]

@@ -1,6 +1,9 @@
 //! Edits of LLVM IR that neither rustc nor the LLVM tools have a switch for. They work on text, one `define` line at a
 //! time.
 
+use std::collections::{HashMap, HashSet};
+
+use crate::module::{self, Function};
 use crate::signature::{self, RecordError, Signature};
 
 /// The signatures that the attribute left in a module.
@@ -110,6 +113,53 @@ pub fn amdgpu(ir: &str, signatures: &[Signature]) -> String {
 /// In the names of functions that kernels call and that are not to be inlined: those of amdgpu-device's `zip::called`. rustc
 /// has no `inline(never)` for this target.
 const CALLED: [&str; 2] = ["@_RINvNtNtC", "13amdgpu_device3zip6called"];
+
+/// An optimised module whose functions say that they do not call themselves, where that is so; nothing if there is none.
+///
+/// LLVM sees it of a function that calls nothing but intrinsics that say so. Of a call of any other function it assumes that
+/// it comes back, so that the kernel's stack has no known size: AMD's runtime then gives every lane one.
+pub fn without_recursion(ir: &str, functions: &[Function]) -> Option<String> {
+    let named: HashMap<&str, usize> = functions.iter().enumerate().map(|(at, f)| (f.name, at)).collect();
+    // What each function calls; nothing is known of one that calls what is not here.
+    let called: Vec<Option<Vec<usize>>> = functions
+        .iter()
+        .map(|function| {
+            let insts = function.blocks.iter().flat_map(|block| &block.insts);
+            let calls = insts.filter(|inst| inst.opcode == "call" && inst.assembly().is_none());
+            let known = calls.filter(|inst| inst.callee().is_none_or(|name| !name.starts_with("llvm.")));
+            known.map(|inst| named.get(inst.callee()?).copied()).collect()
+        })
+        .collect();
+    let returns_to = |function: usize| {
+        let mut seen = vec![false; functions.len()];
+        let mut todo = vec![function];
+        while let Some(next) = todo.pop() {
+            let Some(calls) = &called[next] else { return true };
+            if calls.contains(&function) {
+                return true;
+            }
+            todo.extend(calls.iter().filter(|&&callee| !std::mem::replace(&mut seen[callee], true)));
+        }
+        false
+    };
+    let plain: HashSet<&str> = (0..functions.len())
+        .filter(|&at| !functions[at].is_kernel && !returns_to(at))
+        .map(|at| functions[at].name)
+        .collect();
+    if plain.is_empty() {
+        return None;
+    }
+    let mut out = String::with_capacity(ir.len() + 16 * plain.len());
+    for line in ir.lines() {
+        let name = line.strip_prefix("define ").and_then(module::first_global);
+        match name {
+            Some(name) if plain.contains(name) => out.push_str(&with_attributes(line, "norecurse")),
+            _ => out.push_str(line),
+        }
+        out.push('\n');
+    }
+    Some(out)
+}
 
 /// What a panic does. Not `llvm.trap`: for gfx11 LLVM 22 makes a loop of it, and forgets to expand the pseudo
 /// instructions of the blocks behind.
@@ -279,6 +329,23 @@ mod tests {
             "define internal void @_RNvNtCsab_4core5array3mapNtNtCsab_13amdgpu_device3zip6called() #2 {\n}\n";
         let ir = amdgpu(&format!("define %R {called} {{\n}}\n{other}"), &[]);
         assert!(ir.starts_with(&format!("define internal %R {called} noinline {{\n}}\n{other}")), "{ir}");
+    }
+
+    #[test]
+    fn functions_that_do_not_call_themselves_say_so() {
+        let ir = "define amdgpu_kernel void @k(ptr %f) #0 {\n  call void @a()\n  ret void\n}\n\
+                  define internal void @a() #1 !dbg !3 {\n  call void @b()\n  ret void\n}\n\
+                  define internal void @b() {\n  call void @llvm.f()\n  ret void\n}\n\
+                  define internal void @c() {\n  call void @d()\n  ret void\n}\n\
+                  define internal void @d() {\n  call void @c()\n  ret void\n}\n\
+                  define internal void @e(ptr %f) {\n  call void %f(ptr @k)\n  ret void\n}\n\
+                  define internal void @f() {\n  call void @elsewhere()\n  ret void\n}\n";
+        let out = without_recursion(ir, &module::functions(ir)).unwrap();
+        let lines: Vec<_> = out.lines().filter(|line| line.contains("norecurse")).collect();
+        let expected =
+            ["define internal void @a() #1 norecurse !dbg !3 {", "define internal void @b() norecurse {"];
+        assert_eq!(lines, expected);
+        assert_eq!(out.replace(" norecurse", ""), ir);
     }
 
     #[test]

@@ -31,8 +31,10 @@ use amdgpu_emulator::Gfx;
 mod cache;
 mod check;
 mod compile;
+mod convergence;
 mod error;
 mod ir;
+mod module;
 pub mod prebuilt;
 mod ptx;
 mod shim;
@@ -42,6 +44,7 @@ pub mod toolchain;
 pub mod wrappers;
 
 pub use compile::{Object, Target};
+pub use convergence::Divergence;
 pub use error::{Error, Result};
 pub use signature::{Arg, ArgType, LaunchHints, LayoutOf, Signature};
 pub use toolchain::Toolchain;

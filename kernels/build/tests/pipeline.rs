@@ -260,3 +260,35 @@ fn a_kernel_that_does_not_compile_is_reported_with_rustcs_message() {
     assert!(text.starts_with("the kernels of `broken` do not compile for amdgcn-amd-amdhsa"), "{text}");
     assert!(text.contains("this kernel is broken on purpose"), "{text}");
 }
+
+#[test]
+fn barriers_and_wave_operations_that_only_some_come_to_are_refused() {
+    let error = compile("divergent").unwrap_err();
+    let Error::Divergent { family, found, .. } = &error else { panic!("{error}") };
+    assert_eq!(family, "divergent");
+    let source =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/divergent/src/lib.rs"));
+    let source = source.unwrap();
+    let line = |text: &str| 1 + source.lines().position(|line| line.trim() == text).unwrap();
+    let file = "kernels/build/tests/divergent/src/lib.rs";
+    let lines: Vec<String> = found.iter().map(ToString::to_string).collect();
+    println!("{}", lines.join("\n"));
+    let expected = [(
+        "in_a_branch",
+        format!(
+            "the barrier at {file}:{} of kernel `in_a_branch` (llvm.amdgcn.s.barrier) is not reached by the whole workgroup: \
+             the branch at {file}:{} is not taken alike",
+            line("barrier();"),
+            line("if grid::local_id_x() < count {"),
+        ),
+    )];
+    for (kernel, expected) in expected {
+        assert!(lines.contains(&expected), "{kernel}:\n{}", lines.join("\n"));
+    }
+    let kernels: std::collections::BTreeSet<&str> =
+        found.iter().flat_map(|one| one.kernels.iter().map(String::as_str)).collect();
+    assert_eq!(
+        Vec::from_iter(kernels),
+        ["after_a_return", "in_a_branch", "in_turns_of_waves", "sum_of_some"]
+    );
+}

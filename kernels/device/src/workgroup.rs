@@ -57,6 +57,23 @@ pub fn barrier() {
     panic!("the host has no barriers")
 }
 
+/// Says that what `body` does together with others, barriers and wave operations, is meant for the part of the workgroup or
+/// wave that comes here: the build, which refuses such operations in branches that differ between work-items, takes them.
+///
+/// A wave operation then works on the lanes that are there. A barrier waits for all waves that have not ended.
+///
+/// ```no_run
+/// # use amdgpu_device::{grid, wave, workgroup};
+/// # let count = 5;
+/// if grid::local_id_x() < count {
+///     let here = workgroup::divergent(|| wave::ballot(true)); // a bit for each lane that came here
+/// }
+/// ```
+#[inline(always)]
+pub fn divergent<R>(body: impl FnOnce() -> R) -> R {
+    body()
+}
+
 /// [`barrier`] for workgroup memory alone: cheaper, global memory is not ordered.
 #[inline(always)]
 pub fn barrier_local() {

@@ -1,0 +1,369 @@
+//! Refuses kernels in which a barrier, or an operation among the lanes of a wave, is not come to by all that take part
+//! in it.
+//!
+//! A convergent operation is right only where control flow is uniform for its scope: a barrier where the whole workgroup
+//! takes the same way, a ballot or a shuffle where the whole wave does. Neither rustc's MIR nor the source says so, and
+//! both a mistake in the source and a transformation that is right for a CPU break it in silence. So the module is
+//! looked at as it is after all optimisation:
+//!
+//! 1. [`crate::module`] reads functions and instructions; [`ops`] knows what each gives to whom.
+//! 2. Values are followed from work-item ids, memory, and operations of the wave to branches, with the control dependence
+//!    of phis and with values that leave a loop at different times. The result for each value is the largest group in
+//!    which it is surely the same.
+//! 3. [`flow`] says what each branch decides: an operation there is refused if its scope is larger than that group.
+//!
+//! Who means it says so with `amdgpu_device::workgroup::divergent`.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+mod flow;
+mod ops;
+
+use crate::module::{Function, Inst, Locations, Place};
+use flow::{Flow, Influence, Loop};
+use ops::Scope;
+use ops::Uniform;
+
+/// Part of the mangled name of the function that says that it is meant.
+const MEANT: &str = "13amdgpu_device9workgroup9divergent";
+
+/// A convergent operation in control flow that is not the same for all who take part in it.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Divergence {
+    /// Who takes part.
+    scope: Scope,
+    /// The operation, as LLVM calls it.
+    pub operation: String,
+    /// Where it is, `src/lib.rs:12`, if the module says so.
+    pub place: Option<String>,
+    /// The same of the branch.
+    pub branch: Option<String>,
+    /// The kernels that it is in, sorted.
+    pub kernels: Vec<String>,
+}
+
+impl std::fmt::Display for Divergence {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let unknown = || "an unknown line".to_owned();
+        let (whole, what) = match self.scope {
+            Scope::Workgroup => ("workgroup", "barrier"),
+            Scope::Wave => ("wave", "wave operation"),
+        };
+        let kernels = match self.kernels.as_slice() {
+            [] => String::new(),
+            [one] => format!(" of kernel `{one}`"),
+            [first, others @ ..] => format!(" of kernel `{first}` and {} more", others.len()),
+        };
+        write!(
+            f,
+            "the {what} at {}{kernels} ({}) is not reached by the whole {whole}: the branch at {} is not taken alike",
+            self.place.clone().unwrap_or_else(unknown),
+            self.operation,
+            self.branch.clone().unwrap_or_else(unknown),
+        )
+    }
+}
+
+/// Looks at the functions of an optimised module for waves of so many lanes. `one_wave` says of a kernel whether its workgroups have a single wave, in which a
+/// barrier is nothing.
+pub(crate) fn divergences(
+    text: &str,
+    functions: &[Function],
+    wave: u32,
+    one_wave: impl Fn(&str) -> bool,
+) -> Vec<Divergence> {
+    // Most modules are done here.
+    let mut analysis = Analysis::of(functions, wave);
+    if analysis.scopes.iter().all(BTreeSet::is_empty) {
+        return Vec::new();
+    }
+    analysis.run();
+    let locations = Locations::of(text);
+    let mut found: BTreeMap<Divergence, BTreeSet<String>> = BTreeMap::new();
+    for (kernel, function) in functions.iter().enumerate().filter(|(_, function)| function.is_kernel) {
+        let ignored = one_wave(function.name).then_some(Scope::Workgroup);
+        for within in analysis.called_from(kernel) {
+            for (scope, inst, branch) in analysis.refused(within) {
+                let places = locations.places(inst.location);
+                if Some(scope) == ignored || places.iter().any(|place| place.function.contains(MEANT)) {
+                    continue;
+                }
+                let operation = inst.callee().unwrap_or("inline assembly").to_owned();
+                let one = Divergence {
+                    scope,
+                    operation,
+                    place: in_the_crate(&places),
+                    branch: in_the_crate(&locations.places(branch.location)),
+                    kernels: Vec::new(),
+                };
+                found.entry(one).or_default().insert(function.name.to_owned());
+            }
+        }
+    }
+    let with_kernels =
+        found.into_iter().map(|(one, kernels)| Divergence { kernels: Vec::from_iter(kernels), ..one });
+    with_kernels.collect()
+}
+
+/// How many barriers the machine code of a module must have: in workgroups of a single wave they are nothing.
+pub(crate) fn barriers(functions: &[Function], one_wave: impl Fn(&str) -> bool) -> usize {
+    let waits = functions.iter().filter(|function| !(function.is_kernel && one_wave(function.name)));
+    waits.flat_map(|f| &f.blocks).flat_map(|b| &b.insts).filter(|inst| ops::waits(inst)).count()
+}
+
+/// The innermost place in the crate that is built; else the innermost of all. Files of other crates have absolute names.
+fn in_the_crate(places: &[Place]) -> Option<String> {
+    let own = |place: &&Place| !place.file.starts_with('/') && !place.function.contains("13amdgpu_device");
+    let place = places.iter().find(own).or(places.first())?;
+    Some(format!("{}:{}", place.file, place.line))
+}
+
+/// Values and control flow of all functions of a module.
+struct Analysis<'a> {
+    functions: &'a [Function<'a>],
+    /// How many lanes a wave has.
+    wave: u32,
+    named: HashMap<&'a str, usize>,
+    /// For each function, the scopes of the convergent operations in it and in what it calls.
+    scopes: Vec<BTreeSet<Scope>>,
+    states: Vec<State>,
+}
+
+/// What is known of one function.
+struct State {
+    flow: Flow,
+    /// For each block with a branch, what that decides.
+    influences: HashMap<usize, Influence>,
+    /// For each value the largest group that it is the same in.
+    values: Vec<Uniform>,
+    /// Which values are the work-item's id, in a kernel that has but one.
+    ids: Vec<bool>,
+    /// The block that makes each value; none makes a parameter.
+    defined: Vec<Option<usize>>,
+    /// For each block, what decides between the ways that meet there.
+    joins: Vec<Uniform>,
+    /// For each loop, by how many its turns are the same in number.
+    turns: Vec<Uniform>,
+    /// For each block, what decides whether it is come to.
+    control: Vec<Uniform>,
+    /// What the function returns.
+    returns: Uniform,
+}
+
+impl<'a> Analysis<'a> {
+    fn of(functions: &'a [Function<'a>], wave: u32) -> Self {
+        let named: HashMap<&str, usize> = functions.iter().enumerate().map(|(at, f)| (f.name, at)).collect();
+        let mut scopes: Vec<BTreeSet<Scope>> = functions
+            .iter()
+            .map(|f| f.blocks.iter().flat_map(|b| &b.insts).filter_map(ops::scope).collect())
+            .collect();
+        let mut changed = true;
+        while std::mem::take(&mut changed) {
+            for (at, function) in functions.iter().enumerate() {
+                for callee in callees(function, &named) {
+                    let more: Vec<Scope> = scopes[callee].difference(&scopes[at]).copied().collect();
+                    changed |= !more.is_empty();
+                    scopes[at].extend(more);
+                }
+            }
+        }
+        let states = functions.iter().map(State::of).collect();
+        Analysis { functions, wave, named, scopes, states }
+    }
+
+    /// A function and all that it calls, directly or not.
+    fn called_from(&self, function: usize) -> BTreeSet<usize> {
+        let mut reached = BTreeSet::new();
+        let mut todo = vec![function];
+        while let Some(function) = todo.pop() {
+            if reached.insert(function) {
+                todo.extend(callees(&self.functions[function], &self.named));
+            }
+        }
+        reached
+    }
+
+    /// Follows values until nothing changes: parameters are what the calls give them.
+    fn run(&mut self) {
+        let mut todo: BTreeSet<usize> = (0..self.functions.len())
+            .filter(|&f| self.functions[f].is_kernel && !self.scopes[f].is_empty())
+            .collect();
+        let mut seen = todo.clone();
+        let mut callers: HashMap<usize, BTreeSet<usize>> = HashMap::new();
+        while let Some(at) = todo.pop_last() {
+            let function = &self.functions[at];
+            loop {
+                let mut changed = false;
+                for block in self.states[at].flow.order().collect::<Vec<_>>() {
+                    for inst in &function.blocks[block].insts {
+                        let callee = inst.callee().and_then(|name| self.named.get(name)).copied();
+                        let operands = self.states[at].operands(inst, block);
+                        let mut now = match callee {
+                            Some(callee) => {
+                                callers.entry(callee).or_default().insert(at);
+                                if self.pass(callee, inst, at, block) | seen.insert(callee) {
+                                    todo.insert(callee);
+                                }
+                                self.states[callee].returns
+                            }
+                            None => self.states[at].result(inst, operands, self.wave),
+                        };
+                        let state = &mut self.states[at];
+                        if inst.opcode == "phi" {
+                            now = now.max(state.joins[block]);
+                        }
+                        if let Some(result) = inst.result {
+                            changed |= now > state.values[result];
+                            state.values[result] = now.max(state.values[result]);
+                        }
+                        if inst.opcode == "ret" {
+                            let now = operands.max(*state.joins.last().unwrap_or(&Uniform::Lane));
+                            if now > state.returns {
+                                state.returns = now;
+                                todo.extend(callers.get(&at).into_iter().flatten());
+                            }
+                        }
+                        if matches!(inst.opcode, "br" | "switch") && state.flow.branches(block) {
+                            changed |= state.decide(block, operands);
+                        }
+                    }
+                }
+                if !changed {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Gives a call's arguments to the function's parameters; whether that was new to it.
+    fn pass(&mut self, callee: usize, call: &Inst, from: usize, block: usize) -> bool {
+        // Constants are no operands, so that the positions are not known: every parameter is as the worst argument.
+        let worst = self.states[from].operands(call, block);
+        let mut changed = false;
+        for value in &mut self.states[callee].values[..self.functions[callee].params] {
+            changed |= worst > *value;
+            *value = worst.max(*value);
+        }
+        changed
+    }
+
+    /// The operations of a function, and calls of functions with such, that not all come to; with a branch that decides it.
+    fn refused(&self, at: usize) -> Vec<(Scope, &'a Inst<'a>, &'a Inst<'a>)> {
+        let (function, state) = (&self.functions[at], &self.states[at]);
+        let mut refused = Vec::new();
+        for block in state.flow.order() {
+            let flow = state.control[block];
+            for inst in &function.blocks[block].insts {
+                let callee = inst.callee().and_then(|name| self.named.get(name));
+                let called = callee.into_iter().flat_map(|&callee| &self.scopes[callee]).copied();
+                for scope in ops::scope(inst).into_iter().chain(called) {
+                    if !scope.is_whole_in(flow) {
+                        refused
+                            .extend(state.decider(block, flow, function).map(|branch| (scope, inst, branch)));
+                    }
+                }
+            }
+        }
+        refused
+    }
+}
+
+fn callees<'a>(
+    function: &'a Function<'_>,
+    named: &'a HashMap<&str, usize>,
+) -> impl Iterator<Item = usize> + 'a {
+    let insts = function.blocks.iter().flat_map(|block| &block.insts);
+    insts.filter_map(|inst| named.get(inst.callee()?).copied())
+}
+
+impl State {
+    fn of(function: &Function) -> State {
+        let flow = Flow::of(function);
+        let blocks = function.blocks.len();
+        let mut defined = vec![None; function.values];
+        for (block, result) in
+            function.blocks.iter().enumerate().flat_map(|(at, b)| b.insts.iter().map(move |i| (at, i.result)))
+        {
+            result.into_iter().for_each(|value| defined[value] = Some(block));
+        }
+        let mut ids = vec![false; function.values];
+        let insts = || flow.order().flat_map(|block| &function.blocks[block].insts);
+        let more = ["llvm.amdgcn.workitem.id.y", "llvm.amdgcn.workitem.id.z"];
+        if function.is_kernel && !insts().any(|inst| inst.callee().is_some_and(|name| more.contains(&name))) {
+            for inst in insts() {
+                let of_an_id = inst.operands.iter().any(|&operand| ids[operand]);
+                inst.result.into_iter().for_each(|result| ids[result] = ops::is_id(inst, of_an_id));
+            }
+        }
+        State {
+            ids,
+            defined,
+            influences: HashMap::new(),
+            values: vec![Uniform::Workgroup; function.values],
+            joins: vec![Uniform::Workgroup; blocks + 1],
+            turns: vec![Uniform::Workgroup; flow.loops.len()],
+            control: vec![Uniform::Workgroup; blocks + 1],
+            returns: Uniform::Workgroup,
+            flow,
+        }
+    }
+
+    /// What an instruction's operands are the same among, where it is: a value that leaves a loop is the last one of each
+    /// work-item's own turns.
+    fn operands(&self, inst: &Inst, block: usize) -> Uniform {
+        let group = |&operand: &usize| {
+            let left = |(turns, of): &(&Uniform, &Loop)| {
+                **turns > Uniform::Workgroup
+                    && !of.contains[block]
+                    && self.defined[operand].is_some_and(|at| of.contains[at])
+            };
+            let turns = self.turns.iter().zip(&self.flow.loops).filter(left).map(|(turns, _)| *turns);
+            turns.fold(self.values[operand], Uniform::max)
+        };
+        inst.operands.iter().map(group).max().unwrap_or_default()
+    }
+
+    /// What an instruction's result is the same among.
+    fn result(&self, inst: &Inst, operands: Uniform, wave: u32) -> Uniform {
+        let of_an_id = inst.operands.iter().any(|&operand| self.ids[operand]);
+        if of_an_id && ops::is_of_a_wave(inst, wave) { Uniform::Wave } else { ops::result(inst, operands) }
+    }
+
+    /// Notes what a branch decides, that is the same in such a group; whether that was new.
+    fn decide(&mut self, block: usize, group: Uniform) -> bool {
+        if group == Uniform::Workgroup {
+            return false;
+        }
+        let State { flow, influences, joins, turns, control, .. } = self;
+        let influence = influences.entry(block).or_insert_with(|| flow.influence(block));
+        let mut changed = false;
+        let mut raise = |one: &mut Uniform| {
+            changed |= group > *one;
+            *one = group.max(*one);
+        };
+        influence.blocks.iter().for_each(|&block| raise(&mut control[block]));
+        influence.joins.iter().for_each(|&block| raise(&mut joins[block]));
+        for (turns, of) in turns.iter_mut().zip(&flow.loops) {
+            if of.contains[block] && influence.blocks.contains(&of.header) {
+                raise(turns);
+            }
+        }
+        changed
+    }
+
+    /// The branch nearest to a block that decides in such a group whether it is come to.
+    fn decider<'a>(&self, block: usize, group: Uniform, function: &'a Function<'a>) -> Option<&'a Inst<'a>> {
+        let decides = self.influences.iter().filter(|(branch, influence)| {
+            influence.blocks.contains(&block) && self.branch(**branch, function) >= group
+        });
+        let (&nearest, _) = decides.min_by_key(|(branch, influence)| (influence.blocks.len(), **branch))?;
+        function.blocks[nearest].insts.last()
+    }
+
+    fn branch(&self, block: usize, function: &Function) -> Uniform {
+        function.blocks[block].insts.last().map_or(Uniform::Workgroup, |last| self.operands(last, block))
+    }
+}
+
+#[cfg(test)]
+mod tests;

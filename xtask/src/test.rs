@@ -31,7 +31,7 @@ const FULL_CHECKS: [Check; 5] = [
     ("memory errors", memory_errors),
 ];
 
-/// Runs every check whose name contains `only`, up to the first that fails, then prints a summary.
+/// Runs every check whose name contains `only`, also after one has failed, then prints a summary.
 pub fn run(full: bool, only: &str) -> Result<()> {
     let mut checks = [&CHECKS[..], if full { &FULL_CHECKS } else { &[] }].concat();
     let names: Vec<_> = checks.iter().map(|(name, _)| *name).collect();
@@ -39,6 +39,7 @@ pub fn run(full: bool, only: &str) -> Result<()> {
     ensure!(!checks.is_empty(), "no check's name contains `{only}`; there are: {}", names.join(", "));
     setup::run(For::Test)?;
     let mut summary = String::new();
+    let mut failures = Vec::new();
     for (i, (name, check)) in checks.iter().enumerate() {
         println!("\n=== {name} ({} of {})", i + 1, checks.len());
         let start = Instant::now();
@@ -46,15 +47,16 @@ pub fn run(full: bool, only: &str) -> Result<()> {
         let word = if result.is_ok() { "ok" } else { "FAILED" };
         summary += &format!("  {name:<18} {word:<6} {:>7}\n", seconds(start.elapsed()));
         if let Err(error) = result {
-            let rest: Vec<_> = checks[i + 1..].iter().map(|(name, _)| *name).collect();
-            let not_run =
-                if rest.is_empty() { String::new() } else { format!("; not run: {}", rest.join(", ")) };
-            println!("\n{summary}");
-            return Err(error.context(format!("{name} failed{not_run}")));
+            println!("{name} failed: {error:#}");
+            failures.push(format!("{name}: {error:#}"));
         }
     }
-    println!("\n{summary}all {} checks passed", checks.len());
-    Ok(())
+    println!("\n{summary}");
+    if failures.is_empty() {
+        println!("all {} checks passed", checks.len());
+        return Ok(());
+    }
+    bail!("{} of {} checks failed:\n  {}", failures.len(), checks.len(), failures.join("\n  "))
 }
 
 fn seconds(time: Duration) -> String {
@@ -78,7 +80,7 @@ fn lints(_: bool) -> Result<()> {
 
 fn tests(full: bool) -> Result<()> {
     let mut cargo = shell::cargo();
-    cargo.arg("test").args(WORKSPACE);
+    cargo.args(["test", "--no-fail-fast"]).args(WORKSPACE);
     if full {
         cargo.args(["--", "--include-ignored"]).env("VERIFY_CASES", "48");
     }

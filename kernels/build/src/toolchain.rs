@@ -220,13 +220,19 @@ impl std::fmt::Display for Toolchain {
 #[cfg(all(test, unix))]
 mod tests {
     use super::*;
-    use std::fs::{self, Permissions};
-    use std::os::unix::fs::PermissionsExt;
+    use std::fs;
+    use std::io::Write;
+    use std::process::{Command, Stdio};
 
+    /// Writes a program, in a process of its own: a file that this one holds open for writing would also be open in whatever
+    /// another test starts at that moment, and could not be run until then ("Text file busy").
     fn script(path: &Path, text: &str) {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, format!("#!/bin/sh\n{text}\n")).unwrap();
-        fs::set_permissions(path, Permissions::from_mode(0o755)).unwrap();
+        let mut shell = Command::new("/bin/sh");
+        shell.args(["-c", "cat >\"$0\" && chmod 755 \"$0\""]).arg(path).stdin(Stdio::piped());
+        let mut shell = shell.spawn().unwrap();
+        writeln!(shell.stdin.take().unwrap(), "#!/bin/sh\n{text}").unwrap();
+        assert!(shell.wait().unwrap().success());
     }
 
     /// Something that answers as a toolchain does.

@@ -37,18 +37,40 @@ pub fn print(gfx: Gfx, inst: &Inst, pc: Option<u64>) -> Text<'_> {
 
 /// No text without the names of halves says what `inst` does.
 fn names_halves(inst: &Inst) -> bool {
+    let is_half = |operand: &Operand| matches!(operand, Operand::VgprHalf { .. });
     let is_high = |operand: &Operand| matches!(operand, Operand::VgprHalf { high: true, .. });
     match inst.format {
+        // Its op_sel is in neither text.
+        Format::Vop3 if inst.name == "v_cndmask_b16" => inst.operands.iter().any(is_high),
         Format::Vop3 => {
-            // The 64-bit encodings of VOPC, VOP2 and VOP1 come first.
-            let is_promoted = inst.raw[0] >> 16 & 0x3ff < 0x200;
-            let has_halves = inst.operands.iter().any(|operand| matches!(operand, Operand::VgprHalf { .. }));
-            // Those with 8-bit floats have op_sel in their text.
-            let says_op_sel = !is_promoted || inst.name.ends_with("fp8") || inst.name.ends_with("bf8");
-            inst.name == "v_mov_b16" || !says_op_sel && has_halves && inst.raw[0] >> 11 & 0xf != 0
+            let selects = inst.raw[0] >> 11 & 0xf != 0 && inst.operands.iter().any(is_half);
+            inst.name == "v_mov_b16" || selects && !says_op_sel(inst)
         }
         _ => matches!(inst.name, "v_mov_b16" | "v_swap_b16") || inst.operands.iter().any(is_high),
     }
+}
+
+/// LLVM's text without the names of halves has the `op_sel` of this VOP3 instruction.
+fn says_op_sel(inst: &Inst) -> bool {
+    // The 64-bit encodings of VOPC, VOP2 and VOP1 come first. Those with 8-bit floats have it.
+    let is_promoted = inst.raw[0] >> 16 & 0x3ff < 0x200;
+    if is_promoted {
+        return inst.name.ends_with("fp8") || inst.name.ends_with("bf8");
+    }
+    !matches!(
+        inst.name,
+        "v_and_b16"
+            | "v_or_b16"
+            | "v_xor_b16"
+            | "v_lshlrev_b16"
+            | "v_lshrrev_b16"
+            | "v_ashrrev_i16"
+            | "v_min_i16"
+            | "v_min_u16"
+            | "v_max_i16"
+            | "v_max_u16"
+            | "v_mul_lo_u16"
+    )
 }
 
 impl fmt::Display for Text<'_> {
@@ -363,6 +385,8 @@ impl Text<'_> {
             .any(|i| inst.operands.ty(i).is_half() && matches!(inst.operands[i], Operand::VgprHalf { .. }));
         match inst.format {
             Format::Vop3 if inst.name == "v_cndmask_b16" => 0,
+            // Pairs are whole: only the addend and the result are halves.
+            Format::Vop3 if inst.name.starts_with("v_dot2") => (inst.raw[0] >> 11 & 0b1100) as u8,
             Format::Vop3 if halves => (inst.raw[0] >> 11 & 0xf) as u8,
             Format::Vop3 => inst.mods.op_sel,
             _ => 0,

@@ -184,7 +184,7 @@ fn f16(x: f32) -> u16 {
         return (bits >> 16) as u16;
     }
     assert!(bits & 0x1fff == 0 && (0x3880_0000..0x4780_0000).contains(&(bits & 0x7fff_ffff)), "{x}");
-    (bits >> 16 & 0x8000 | (bits & 0x7fff_ffff) - 0x3800_0000 >> 13) as u16
+    (bits >> 16 & 0x8000 | ((bits & 0x7fff_ffff) - 0x3800_0000) >> 13) as u16
 }
 
 #[test]
@@ -224,7 +224,7 @@ fn integers_in_halves_of_registers() {
         let bytes = (0..LANES).map(|i| u16::from(byte(i) as u8) << 8 | 0x55);
         let input: Vec<u8> = halves.chain(bytes).flat_map(u16::to_le_bytes).collect();
         let out = run(gfx, program, 64, &input);
-        for lane in 0..LANES {
+        for (lane, halves) in out.iter().enumerate() {
             let signed = i16::from(byte(lane));
             let product = b(lane).wrapping_mul(signed as u16);
             let shifted = (product ^ a(lane)) >> 3;
@@ -233,7 +233,7 @@ fn integers_in_halves_of_registers() {
             let most = signed.max(a(lane) as i16) as u16;
             let float = f16(signed.into());
             let expected = [product, shifted, chosen, neighbour, most, float, 0xaaaa, shifted];
-            assert_eq!(out[lane], expected, "{gfx} lane {lane}");
+            assert_eq!(*halves, expected, "{gfx} lane {lane}");
         }
         // 0x8002, 0xff26 and 74: the neighbour's 0xc003 + 0xff39; 74 is 37 * 2, 0x54a0 in binary16.
         assert_eq!(out[2], [0xc0fc, 0x081f, 0x0012, 0xbf3c, 0x004a, 0x54a0, 0xaaaa, 0x081f], "{gfx}");

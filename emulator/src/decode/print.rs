@@ -15,11 +15,62 @@ pub struct Text<'a> {
     gfx: Gfx,
     inst: &'a Inst,
     pc: Option<u64>,
+    halves: bool,
+}
+
+impl Text<'_> {
+    /// The text in LLVM's syntax with (`-mattr=+real-true16`) or without (`-mattr=-real-true16`) names for halves of
+    /// registers, `v1.l` and `v1.h`; they are the same encodings. LLVM 22 has the first as default on gfx11, and the
+    /// second on gfx12. An instruction that only the first can express has it in either.
+    ///
+    /// It makes no difference to targets without such operands, those before gfx11.
+    #[must_use]
+    pub fn half_registers(self, named: bool) -> Self {
+        Text { halves: named || names_halves(self.inst), ..self }
+    }
 }
 
 /// LLVM's text of `inst`; with `pc`, its address, a branch shows its target's address after it.
 pub fn print(gfx: Gfx, inst: &Inst, pc: Option<u64>) -> Text<'_> {
-    Text { gfx, inst, pc }
+    Text { gfx, inst, pc, halves: false }.half_registers(gfx.generation() != Generation::Gfx12)
+}
+
+/// No text without the names of halves says what `inst` does.
+fn names_halves(inst: &Inst) -> bool {
+    let is_half = |operand: &Operand| matches!(operand, Operand::VgprHalf { .. });
+    let is_high = |operand: &Operand| matches!(operand, Operand::VgprHalf { high: true, .. });
+    match inst.format {
+        // Its op_sel is in neither text.
+        Format::Vop3 if inst.name == "v_cndmask_b16" => inst.operands.iter().any(is_high),
+        Format::Vop3 => {
+            let selects = inst.raw[0] >> 11 & 0xf != 0 && inst.operands.iter().any(is_half);
+            inst.name == "v_mov_b16" || selects && !says_op_sel(inst)
+        }
+        _ => matches!(inst.name, "v_mov_b16" | "v_swap_b16") || inst.operands.iter().any(is_high),
+    }
+}
+
+/// LLVM's text without the names of halves has the `op_sel` of this VOP3 instruction.
+fn says_op_sel(inst: &Inst) -> bool {
+    // The 64-bit encodings of VOPC, VOP2 and VOP1 come first. Those with 8-bit floats have it.
+    let is_promoted = inst.raw[0] >> 16 & 0x3ff < 0x200;
+    if is_promoted {
+        return inst.name.ends_with("fp8") || inst.name.ends_with("bf8");
+    }
+    !matches!(
+        inst.name,
+        "v_and_b16"
+            | "v_or_b16"
+            | "v_xor_b16"
+            | "v_lshlrev_b16"
+            | "v_lshrrev_b16"
+            | "v_ashrrev_i16"
+            | "v_min_i16"
+            | "v_min_u16"
+            | "v_max_i16"
+            | "v_max_u16"
+            | "v_mul_lo_u16"
+    )
 }
 
 impl fmt::Display for Text<'_> {
@@ -84,8 +135,11 @@ impl Text<'_> {
         }
         let (neg, abs) = (mods.neg_of(source), mods.abs_of(source));
         // "-1" would be another constant.
-        let constant =
-            matches!(inst.operands[i], Operand::InlineInt(_) | Operand::InlineFloat(_) | Operand::Literal(_));
+        let constant = match inst.operands[i] {
+            Operand::InlineInt(_) | Operand::InlineFloat(_) => true,
+            Operand::Literal(value) => !is_inline(value, inst.operands.ty(i)),
+            _ => false,
+        };
         match (neg, abs) {
             (true, false) if constant => {
                 f.write_str("neg(")?;
@@ -116,7 +170,10 @@ impl Text<'_> {
             Operand::Vgpr { index, count } => tuple(f, "v", index, count),
             Operand::Agpr { index, count } => tuple(f, "a", index, count),
             Operand::Ttmp { index, count } => tuple(f, "ttmp", index, count),
-            Operand::VgprHalf { index, high } => write!(f, "v{index}.{}", if high { 'h' } else { 'l' }),
+            Operand::VgprHalf { index, high } if self.halves => {
+                write!(f, "v{index}.{}", if high { 'h' } else { 'l' })
+            }
+            Operand::VgprHalf { index, .. } => write!(f, "v{index}"),
             Operand::Special(reg) => f.write_str(special(reg)),
             Operand::InlineInt(value) => write!(f, "{value}"),
             Operand::InlineFloat(value) => inline_float(f, value, inst.operands.ty(i)),
@@ -328,6 +385,8 @@ impl Text<'_> {
             .any(|i| inst.operands.ty(i).is_half() && matches!(inst.operands[i], Operand::VgprHalf { .. }));
         match inst.format {
             Format::Vop3 if inst.name == "v_cndmask_b16" => 0,
+            // Pairs are whole: only the addend and the result are halves.
+            Format::Vop3 if inst.name.starts_with("v_dot2") => (inst.raw[0] >> 11 & 0b1100) as u8,
             Format::Vop3 if halves => (inst.raw[0] >> 11 & 0xf) as u8,
             Format::Vop3 => inst.mods.op_sel,
             _ => 0,
@@ -613,22 +672,31 @@ fn inline_float(f: &mut fmt::Formatter<'_>, value: InlineFloat, ty: OperandType)
 
 /// A literal; one that an inline constant could say is marked `lit()`, so that it assembles to the same bytes.
 fn literal(f: &mut fmt::Formatter<'_>, value: u32, ty: OperandType) -> fmt::Result {
+    match ty {
+        _ if is_inline(value, ty) => write!(f, "lit({value:#x})"),
+        OperandType::F16 | OperandType::M16 | OperandType::B16 | OperandType::I16 => {
+            write!(f, "{:#x}", value as u16)
+        }
+        _ => write!(f, "{value:#x}"),
+    }
+}
+
+/// An inline constant could say `value`.
+fn is_inline(value: u32, ty: OperandType) -> bool {
     let small = |value: i32| (-16..=64).contains(&value);
     let half = value as u16;
     let half_float = || FLOATS.iter().any(|float| float.f16_bits() == half);
-    let (text, inline) = match ty {
-        OperandType::F16 | OperandType::M16 => (half.into(), small((half as i16).into()) || half_float()),
-        OperandType::B16 | OperandType::I16 => (half.into(), small((half as i16).into())),
-        OperandType::V2F16 => (value, small(value as i32) || value <= 0xffff && half_float()),
+    match ty {
+        OperandType::F16 | OperandType::M16 => small((half as i16).into()) || half_float(),
+        OperandType::B16 | OperandType::I16 => small((half as i16).into()),
+        OperandType::V2F16 => small(value as i32) || value <= 0xffff && half_float(),
         OperandType::V2Bf16 => {
-            let bf16 = value <= 0xffff && FLOATS.iter().any(|float| float.bf16_bits() == half);
-            (value, small(value as i32) || bf16)
+            small(value as i32) || value <= 0xffff && FLOATS.iter().any(|float| float.bf16_bits() == half)
         }
-        OperandType::F64 => (value, false),
-        OperandType::B64 | OperandType::I64 => (value, value <= 64),
-        _ => (value, small(value as i32) || FLOATS.iter().any(|float| float.f32_bits() == value)),
-    };
-    if inline { write!(f, "lit({value:#x})") } else { write!(f, "{text:#x}") }
+        OperandType::F64 => false,
+        OperandType::B64 | OperandType::I64 => value <= 64,
+        _ => small(value as i32) || FLOATS.iter().any(|float| float.f32_bits() == value),
+    }
 }
 
 const FLOATS: [InlineFloat; 9] = [

@@ -2,7 +2,7 @@
 
 use super::table::{Field, Row};
 use super::{Reader, Result, push_dst};
-use crate::gfx::{Generation, Gfx};
+use crate::gfx::Generation;
 use crate::inst::{Format, HwReg, Inst, Operand, OperandType, SpecialReg, Waitcnt};
 
 impl Reader {
@@ -173,8 +173,9 @@ impl Reader {
         Ok(())
     }
 
-    /// Whether the target has true16: 16-bit operands are halves of vector registers.
+    /// Whether the target has true16: 16-bit operands are halves of vector registers, whatever LLVM's syntax calls
+    /// them.
     pub(super) fn true16(&self) -> bool {
-        matches!(self.gfx, Gfx::Gfx1100 | Gfx::Gfx1151)
+        matches!(self.generation, Generation::Gfx11 | Generation::Gfx12)
     }
 }

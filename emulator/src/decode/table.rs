@@ -227,8 +227,8 @@ impl Target {
                 if !row.has(Field::E32Only) {
                     row.suffixed = !row.fields.is_empty();
                     let mut wide = to_vop3(&row, section);
-                    wide.op_sel =
-                        generation == Generation::Gfx11 && has_op_sel(&row) || is_8_bit_float(row.name);
+                    let true16 = matches!(generation, Generation::Gfx11 | Generation::Gfx12);
+                    wide.op_sel = true16 && has_op_sel(&row) || is_8_bit_float(row.name);
                     let base = match section {
                         "vop1" => vop1_in_vop3,
                         "vop2" => 0x100,

@@ -42,8 +42,9 @@ pub(super) fn entry(name: &str, generation: Generation) -> Option<Entry> {
         "v_lshl_add_u32" => lane!(hot |a: U32, b: U32, c: U32| -> U32 { (a << (b & 31)).wrapping_add(c) }),
         "v_lshl_add_u64" => lane!(|a: U64, b: U32, c: U64| -> U64 { (a << (b & 7)).wrapping_add(c) }),
         "v_add_lshl_u32" => lane!(|a: U32, b: U32, c: U32| -> U32 { a.wrapping_add(b) << (c & 31) }),
-        "v_alignbit_b32" => lane!(|a: U32, b: U32, c: U32| -> U32 { (pair(a, b) >> (c & 31)) as u32 }),
-        "v_alignbyte_b32" => lane!(|a: U32, b: U32, c: U32| -> U32 { (pair(a, b) >> (8 * (c & 3))) as u32 }),
+        // Either half of the third operand may be the distance.
+        "v_alignbit_b32" => lane!(|a: U32, b: U32, c: U16| -> U32 { (pair(a, b) >> (c & 31)) as u32 }),
+        "v_alignbyte_b32" => lane!(|a: U32, b: U32, c: U16| -> U32 { (pair(a, b) >> (8 * (c & 3))) as u32 }),
         "v_perm_b32" => lane!(|a: U32, b: U32, c: U32| -> U32 { perm(pair(a, b), c) }),
 
         // Bit fields and counts

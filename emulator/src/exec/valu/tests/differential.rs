@@ -6,10 +6,14 @@ use std::io::Read;
 use super::*;
 
 /// A generator of numbers with a bias to the edges of every format.
-struct Random(u64);
+pub(super) struct Random(u64);
 
 impl Random {
-    fn next(&mut self) -> u64 {
+    pub(super) fn new(seed: u64) -> Random {
+        Random(seed)
+    }
+
+    pub(super) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut x = self.0;
         x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -17,7 +21,7 @@ impl Random {
         x ^ x >> 31
     }
 
-    fn word(&mut self) -> u32 {
+    pub(super) fn word(&mut self) -> u32 {
         const EDGES: [u32; 24] = [
             0,
             1,

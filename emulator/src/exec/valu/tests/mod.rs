@@ -13,6 +13,7 @@ mod matrix;
 mod mode;
 mod soft;
 mod transcendental;
+mod true16;
 
 use super::{lookup, prepare, tabled};
 use crate::decode;

@@ -16,6 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use self::cells::Maps;
 pub(crate) use self::cells::Track;
+use crate::exec::gws::Gws;
 use self::region::{BASE_STRIDE, LARGE_PAGE, Region};
 pub(crate) use self::region::{pointer, prefer_large_pages};
 
@@ -111,6 +112,8 @@ pub(crate) struct Memory {
     trusted_below: AtomicU64,
     /// Blocks of [`GRANULE`] bytes for launches' arguments, kept from launch to launch.
     blocks: Mutex<Vec<u64>>,
+    /// The device's counters that waves wait on; they outlive launches as memory does.
+    pub gws: Gws,
 }
 
 struct State {
@@ -149,6 +152,7 @@ impl Memory {
             cells: Maps::default(),
             trusted_below,
             blocks: Mutex::default(),
+            gws: Gws::default(),
         })
     }
 

@@ -175,12 +175,7 @@ fn scratch_size(info: &KernelInfo, stack: u32) -> u32 {
 }
 
 /// The AQL packet (`hsa_kernel_dispatch_packet_t`).
-fn packet_bytes(
-    launch: &Launch<'_>,
-    lds: u32,
-    scratch: u32,
-    kernarg: u64,
-) -> [u8; PACKET_SIZE as usize] {
+fn packet_bytes(launch: &Launch<'_>, lds: u32, scratch: u32, kernarg: u64) -> [u8; PACKET_SIZE as usize] {
     let mut bytes = [0; PACKET_SIZE as usize];
     let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
     // Type 2 is a kernel dispatch.

@@ -101,13 +101,15 @@ impl Progress {
 impl Dispatch<'_> {
     pub(super) fn run(&self) -> Result<Report, FaultReport> {
         let workgroups: u64 = self.launch.grid.iter().map(|&n| u64::from(n)).product();
-        let threads = self.threads(workgroups);
+        // What waves of different workgroups share must not depend on threads.
+        let alone = self.synchronises_globally();
+        let threads = if alone { 1 } else { self.threads(workgroups) };
         if self.launch.options.check {
             return self.run_checked(workgroups, threads);
         }
         let progress = Progress::new(workgroups, 1);
         let work = || drop(self.work(&progress, None));
-        if self.synchronises_globally() {
+        if alone {
             self.work_together(&progress);
         } else if threads <= 1 {
             work();

@@ -568,8 +568,9 @@ const EXCEPTIONS: u32 = 0x7f;
 
 /// Whether an instruction reads the exceptions that have accumulated.
 pub(super) fn reads_exceptions(gfx: Gfx, inst: &Inst) -> bool {
-    let is_of = |operand: &Operand| {
-        matches!(*operand, Operand::HwReg(HwReg { id, .. }) if Register::of(gfx, id) == Register::Exceptions)
+    let is_of = |operand: &Operand| match *operand {
+        Operand::HwReg(HwReg { id, .. }) => Register::of(gfx, id) == Register::Exceptions,
+        _ => false,
     };
     inst.name == "s_getreg_b32" && inst.operands.iter().any(is_of)
 }

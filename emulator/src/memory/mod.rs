@@ -16,9 +16,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use self::cells::Maps;
 pub(crate) use self::cells::Track;
-use crate::exec::gws::Gws;
 use self::region::{BASE_STRIDE, LARGE_PAGE, Region};
 pub(crate) use self::region::{pointer, prefer_large_pages};
+use crate::exec::gws::Gws;
 
 /// Alignment of every allocation, and the least distance between two.
 const GRANULE: u64 = 4096;

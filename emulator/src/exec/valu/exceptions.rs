@@ -68,8 +68,24 @@ impl What {
     const ALL: [What; 19] = {
         use What::*;
         [
-            Add, Sub, SubRev, Mul, MulLegacy, Fma, FmaLegacy, Mad, FmaToHalf, Reciprocal,
-            ReciprocalOfInteger, PoleAndRoot, Root, Angle, Look, LoadExponent, Convert, DivisionFixup,
+            Add,
+            Sub,
+            SubRev,
+            Mul,
+            MulLegacy,
+            Fma,
+            FmaLegacy,
+            Mad,
+            FmaToHalf,
+            Reciprocal,
+            ReciprocalOfInteger,
+            PoleAndRoot,
+            Root,
+            Angle,
+            Look,
+            LoadExponent,
+            Convert,
+            DivisionFixup,
             DivisionFmas,
         ]
     };
@@ -358,9 +374,8 @@ fn of<F: Format>(what: What, values: &[u64], env: Env, bit: bool) -> u32 {
         Sub => found | sum::<F>(a, b ^ F::SIGN, env),
         SubRev => found | sum::<F>(b, a ^ F::SIGN, env),
         MulLegacy if zero(a) || zero(b) => found,
-        Mul | MulLegacy => product::<F>(a, b, env).map_or(INVALID, |exact| {
-            found | exact.map_or(0, |exact| rounding::<F>(exact, env))
-        }),
+        Mul | MulLegacy => product::<F>(a, b, env)
+            .map_or(INVALID, |exact| found | exact.map_or(0, |exact| rounding::<F>(exact, env))),
         FmaLegacy if zero(a) || zero(b) => found,
         Fma | FmaLegacy => fma::<F>([a, b, c], 0, env).map_or(INVALID, |more| found | more),
         DivisionFmas => {
@@ -382,12 +397,19 @@ fn of<F: Format>(what: What, values: &[u64], env: Env, bit: bool) -> u32 {
             first.map_or(0, |exact| rounding::<F>(exact, flush)) | sum::<F>(product, c, flush)
         }
         Reciprocal if zero(a) => DIVIDE_BY_ZERO,
-        ReciprocalOfInteger => if zero(a) { INTEGER_DIVIDE_BY_ZERO } else { 0 },
+        ReciprocalOfInteger => {
+            if zero(a) {
+                INTEGER_DIVIDE_BY_ZERO
+            } else {
+                0
+            }
+        }
         PoleAndRoot if zero(a) => DIVIDE_BY_ZERO,
         PoleAndRoot | Root if negative => INVALID,
         Angle if inf(a) => INVALID,
         LoadExponent if !inf(a) && !zero(a) => {
-            let by = values.get(1).map_or(0, |&by| if F::WIDTH == 16 { i32::from(by as i16) } else { by as i32 });
+            let by =
+                values.get(1).map_or(0, |&by| if F::WIDTH == 16 { i32::from(by as i16) } else { by as i32 });
             let exact = soft::unpack::<F>(a, env);
             found | rounding::<F>(Exact { exp: exact.exp + by.clamp(-5000, 5000), ..exact }, env)
         }
@@ -506,7 +528,8 @@ fn convert(from: TyInfo, to: TyInfo, value: u64, mode: &Mode) -> u32 {
         },
         (false, true) if from.kind == Kind::Int && from.bits != 0 && from.bits <= 32 => {
             let shift = 64 - from.bits;
-            let whole = if from.signed { (value << shift) as i64 >> shift } else { (value << shift >> shift) as i64 };
+            let whole =
+                if from.signed { (value << shift) as i64 >> shift } else { (value << shift >> shift) as i64 };
             round_to(Exact::int(whole.into()), to, mode)
         }
         _ => 0,
@@ -563,4 +586,3 @@ pub(super) fn of_f32(name: &str, values: &[u32], mode: u32) -> Option<u32> {
     let values = std::array::from_fn(|n| values.get(n).copied().unwrap_or(0).into());
     Some(exceptions(trace, values, false, &Mode::new(mode, None), Mods::default()))
 }
-

@@ -138,7 +138,7 @@ handler! {
         let mut is_first = false;
         if let Some(barrier) = env.named(number) {
             is_first = barrier.signals == 0;
-            barrier.signals = barrier.signals + 1 & 0x7f;
+            barrier.signals = (barrier.signals + 1) & 0x7f;
             barrier.open_if_complete();
         }
         if IS_FIRST { w.set_scc(is_first) }

@@ -433,7 +433,8 @@ fn rounding<F: Format>(x: Exact, env: Env) -> u32 {
     let back = soft::unpack::<F>(result, keeps);
     let difference = x.add(Exact { neg: !back.neg, ..back }, Round::Even);
     let inexact = difference.man != 0 || tiny && env.flush_out;
-    u32::from(tiny) * UNDERFLOW | u32::from(inexact) * INEXACT
+    let flag = |is: bool, flag: u32| if is { flag } else { 0 };
+    flag(tiny, UNDERFLOW) | flag(inexact, INEXACT)
 }
 
 /// Of two numbers' sum; no NaN is among them.

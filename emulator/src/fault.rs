@@ -115,6 +115,22 @@ pub enum Fault {
         /// Bytes of scratch.
         limit: u32,
     },
+    /// A scratch access beyond the stack of a kernel that calls functions of which the compiler did not know how much they
+    /// need: it has what [`LaunchOptions::stack_size`](crate::LaunchOptions::stack_size) says.
+    #[error(
+        "{access} of {size} bytes at scratch offset {offset}: the stack overflows; the kernel's metadata does not say how \
+         much its calls need (.uses_dynamic_stack), so a work-item has {limit} bytes (hipLimitStackSize)"
+    )]
+    StackOverflow {
+        /// Read or write.
+        access: Access,
+        /// First byte.
+        offset: i64,
+        /// Bytes.
+        size: u32,
+        /// Bytes of scratch.
+        limit: u32,
+    },
     /// An access that needs a larger alignment.
     #[error("{access} of {size} bytes at {address:#x} in {space}, which must be aligned to {alignment}")]
     Misaligned {

@@ -83,9 +83,10 @@
 //! long, which is a test now.
 //!
 //! # What is left out
-//! Images, exports, interpolation and ray tracing, typed and formatted buffers, the global data share, GFX12's named
-//! barriers, scalar atomics and stores to buffers: these decode, and fault as unsupported when they are reached.
-//! Caches are not modelled: every access sees memory at once, so a missing cache control shows only as a race.
+//! Images, exports, interpolation and ray tracing, typed and formatted buffers and the global data share: these decode,
+//! and fault as unsupported when they are reached. Caches are not modelled: every access sees memory at once, so a
+//! missing cache control shows only as a race. Workgroups that wait for each other by global wave sync (`ds_gws_…`) run by
+//! turns on one thread, at most 256 at a time; in check mode one behind the other, so there it is a deadlock.
 
 // Sources that tests of the crate share with its test and benchmark programs name it so.
 #[cfg(test)]

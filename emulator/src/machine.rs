@@ -117,6 +117,9 @@ pub struct LaunchOptions {
     pub perturb: Option<u64>,
     /// Instructions that one wave may execute.
     pub instruction_budget: u64,
+    /// Bytes of stack of a work-item of kernels whose metadata says `.uses_dynamic_stack`: HIP's `hipLimitStackSize`, and
+    /// its default. As in AMD's runtime a kernel has no less than it asks for, and of this no more than 16 KiB.
+    pub stack_size: u32,
 }
 
 impl Default for LaunchOptions {
@@ -128,6 +131,7 @@ impl Default for LaunchOptions {
             shuffle: None,
             perturb: None,
             instruction_budget: 1 << 32,
+            stack_size: 1024,
         }
     }
 }

@@ -291,3 +291,143 @@ fn float_atomics_of_workgroups_add_up_the_same_whatever_the_threads() {
     };
     assert_eq!(sum(1), sum(4));
 }
+
+/// Each of four workgroups stores its number, waits for the others at a barrier of global wave sync, and reads another's.
+// asm Gfx90a
+const GLOBAL_SYNC: &str = "
+    s_load_dwordx2 s[8:9], s[0:1], 0x0 ; c0060200 00000000
+    s_lshl_b32 s3, s2, 2 ; 8e038202
+    s_add_u32 s4, s2, 1 ; 80048102
+    v_mov_b32_e32 v1, s3 ; 7e020203
+    v_mov_b32_e32 v2, s4 ; 7e040204
+    s_waitcnt lgkmcnt(0) ; bf8cc07f
+    global_store_dword v1, v2, s[8:9] ; dc708000 00080201
+    s_waitcnt vmcnt(0) ; bf8c0f70
+    s_mov_b32 m0, 0 ; befc0080
+    v_mov_b32_e32 v6, 3 ; 7e0c0283
+    ds_gws_barrier v6 gds ; d93b0000 00000006
+    s_waitcnt lgkmcnt(0) ; bf8cc07f
+    s_sub_u32 s5, 12, s3 ; 8085038c
+    v_mov_b32_e32 v4, s5 ; 7e080205
+    global_load_dword v5, v4, s[8:9] glc ; dc518000 05080004
+    s_waitcnt vmcnt(0) ; bf8c0f70
+    global_store_dword v1, v5, s[8:9] offset:16 ; dc708010 00080501
+";
+
+// asm Gfx90a
+const GLOBAL_SYNC_INIT: &str = "
+    s_mov_b32 m0, 0 ; befc0080
+    v_mov_b32_e32 v6, 3 ; 7e0c0283
+    ds_gws_init v6 gds ; d9330000 00000006
+";
+
+#[test]
+fn workgroups_wait_for_each_other_at_a_global_barrier() {
+    let machine = machine(Gfx::Gfx90a);
+    let out = machine.alloc(32).unwrap();
+    let init = Kernel::new(Gfx::Gfx90a, GLOBAL_SYNC_INIT);
+    let mut kernel = Kernel::new(Gfx::Gfx90a, GLOBAL_SYNC);
+    kernel.args = &[(8, "global_buffer")];
+    let init_launch =
+        || launch(&machine, &init.build(), [1, 1, 1], [64, 1, 1], &[], LaunchOptions::default());
+    let options = |threads: usize, shuffle: Option<u64>| {
+        let mut options = LaunchOptions::default();
+        (options.threads, options.shuffle) = (threads, shuffle);
+        options
+    };
+    init_launch().unwrap();
+    // The barrier is left as it was before, for the next launch.
+    for how in [options(1, None), options(4, None), options(0, Some(7))] {
+        machine.fill(out, 0, 32).unwrap();
+        let report =
+            launch(&machine, &kernel.build(), [4, 1, 1], [64, 1, 1], &out.to_le_bytes(), how).unwrap();
+        assert_eq!((report.workgroups, report.waves), (4, 4));
+        assert_eq!(words(&machine, out, 8), [1, 2, 3, 4, 4, 3, 2, 1]);
+    }
+    // One too few never opens it; the fault resets it.
+    let too_few = launch(
+        &machine,
+        &kernel.build(),
+        [3, 1, 1],
+        [64, 1, 1],
+        &out.to_le_bytes(),
+        LaunchOptions::default(),
+    );
+    assert!(matches!(too_few.unwrap_err().fault(), Fault::Deadlock { .. }));
+    launch(&machine, &kernel.build(), [1, 1, 1], [64, 1, 1], &out.to_le_bytes(), LaunchOptions::default())
+        .unwrap();
+}
+
+/// A kernel whose metadata says that it does not know its stack.
+fn with_dynamic_stack(kernel: &Kernel<'_>) -> CodeObject {
+    let elf = kernel.elf_with(|metadata| metadata["amdhsa.kernels"][0][".uses_dynamic_stack"] = true.into());
+    CodeObject::parse(&elf).expect("a code object")
+}
+
+#[test]
+fn a_stack_of_unknown_size_is_that_of_the_options() {
+    // asm Gfx1100
+    let last = "scratch_store_b32 off, v1, off offset:1020 ; dc6903fc 007c0100";
+    let behind = "scratch_store_b32 off, v1, off offset:1024 ; dc690400 007c0100";
+    let last_of_most = "
+        v_mov_b32_e32 v2, 0x3ffc ; 7e0402ff 00003ffc
+        scratch_store_b32 v2, v1, off ; dc690000 00fc0102
+    ";
+    let behind_most = "
+        v_mov_b32_e32 v2, 0x4000 ; 7e0402ff 00004000
+        scratch_store_b32 v2, v1, off ; dc690000 00fc0102
+    ";
+    let machine = machine(Gfx::Gfx1100);
+    let run = |program: &str, own: u32, dynamic: bool, stack: Option<u32>| {
+        let mut kernel = Kernel::new(Gfx::Gfx1100, program);
+        kernel.scratch = own;
+        let object = if dynamic { with_dynamic_stack(&kernel) } else { kernel.build() };
+        let mut options = LaunchOptions::default();
+        if let Some(stack) = stack {
+            options.stack_size = stack;
+        }
+        launch(&machine, &object, [1, 1, 1], [32, 1, 1], &[], options)
+            .map(drop)
+            .map_err(|report| report.fault().clone())
+    };
+    let overflows = |result| matches!(result, Err(Fault::StackOverflow { .. }));
+    assert_eq!(run(last, 0, true, None), Ok(()));
+    assert!(overflows(run(behind, 0, true, None)));
+    assert_eq!(run(behind, 0, true, Some(1040)), Ok(()));
+    assert!(overflows(run(last, 16, true, Some(256))));
+    // What the kernel itself asks for is more.
+    assert_eq!(run(behind, 2048, true, Some(256)), Ok(()));
+    // 16 KiB is the most.
+    assert_eq!(run(last_of_most, 0, true, Some(1 << 17)), Ok(()));
+    assert!(overflows(run(behind_most, 0, true, Some(1 << 17))));
+    // A kernel that knows its stack has no more.
+    assert!(matches!(run(last, 64, false, Some(4096)), Err(Fault::ScratchOutOfBounds { limit: 64, .. })));
+}
+
+/// Stores what its scratch memory holds, and writes to it.
+// asm Gfx1100
+const DIRTY: &str = "
+    s_load_b64 s[4:5], s[0:1], null ; f4040100 f8000000
+    v_mov_b32_e32 v1, 0x1234 ; 7e0202ff 00001234
+    s_lshl_b32 s3, s2, 2 ; 84038202
+    v_mov_b32_e32 v4, s3 ; 7e080203
+    scratch_load_b32 v3, off, off offset:1020 ; dc5103fc 037c0000
+    s_waitcnt vmcnt(0) ; bf8903f7
+    scratch_store_b32 off, v1, off offset:1020 ; dc6903fc 007c0100
+    s_waitcnt lgkmcnt(0) ; bf89fc07
+    global_store_b32 v4, v3, s[4:5] ; dc6a0000 00040304
+";
+
+#[test]
+fn scratch_memory_is_zero_for_each_workgroup() {
+    let machine = machine(Gfx::Gfx1100);
+    let out = machine.alloc(64).unwrap();
+    machine.fill(out, 0xff, 64).unwrap();
+    let mut kernel = Kernel::new(Gfx::Gfx1100, DIRTY);
+    kernel.args = &[(8, "global_buffer")];
+    let mut options = LaunchOptions::default();
+    options.threads = 1;
+    launch(&machine, &with_dynamic_stack(&kernel), [16, 1, 1], [32, 1, 1], &out.to_le_bytes(), options)
+        .unwrap();
+    assert_eq!(words(&machine, out, 16), [0; 16]);
+}

@@ -194,6 +194,18 @@ fn flags_limits_and_versions() {
         assert_eq!(size, 8 << 20);
         fails(hipDeviceGetLimit(&mut size, 77), hipErrorUnsupportedLimit, "77");
         fails(hipDeviceSetLimit(2, 1), hipErrorUnsupportedLimit, "2");
+        // The stack: units of 16 bytes, less than 128 KiB, and of one device.
+        ok(hipDeviceGetLimit(&mut size, 0));
+        assert_eq!(size, 1024);
+        ok(hipDeviceSetLimit(0, 100));
+        ok(hipDeviceGetLimit(&mut size, 0));
+        assert_eq!(size, 112);
+        fails(hipDeviceSetLimit(0, 200_000), hipErrorInvalidValue, "200000");
+        on(0);
+        ok(hipDeviceGetLimit(&mut size, 0));
+        assert_eq!(size, 1024);
+        on(1);
+        ok(hipDeviceSetLimit(0, 1024));
         ok(hipRuntimeGetVersion(&mut version));
         assert_eq!(version / 10_000_000, 6);
         ok(hipDriverGetVersion(&mut version));

@@ -1,6 +1,7 @@
 //! From a launch to waves: what the command processor and the dispatcher do.
 
 mod order;
+mod scratch;
 mod threads;
 mod worker;
 
@@ -55,6 +56,7 @@ struct Dispatch<'a> {
 pub(crate) fn launch(memory: &Memory, kernel: &Kernel, launch: &Launch<'_>) -> Result<Report, FaultReport> {
     let info = kernel.info();
     let gfx = kernel.module().object.gfx();
+    let scratch = scratch_size(info, launch.options.stack_size);
     let refuse = |fault: Fault| FaultReport::new(fault, &info.name, gfx, None);
     let (lds, work_items) = check_geometry(info, gfx, launch).map_err(refuse)?;
 
@@ -67,7 +69,7 @@ pub(crate) fn launch(memory: &Memory, kernel: &Kernel, launch: &Launch<'_>) -> R
     let written = memory
         .fill(kernarg, 0, size)
         .and_then(|()| memory.write(kernarg, &arguments))
-        .and_then(|()| memory.write(packet, &packet_bytes(info, launch, lds, kernarg)))
+        .and_then(|()| memory.write(packet, &packet_bytes(launch, lds, scratch, kernarg)))
         .and_then(|()| memory.write(queue, &queue_bytes()));
 
     let descriptor = &info.descriptor;
@@ -86,7 +88,6 @@ pub(crate) fn launch(memory: &Memory, kernel: &Kernel, launch: &Launch<'_>) -> R
         let code = kernel.code();
         let entry = code.index_of(entry);
         let entry = entry.ok_or_else(|| refuse(Fault::IllegalPc { pc: descriptor.entry }))?;
-        let scratch = if info.dynamic_stack { info.scratch_size.max(16 << 10) } else { info.scratch_size };
         let dispatch = Dispatch {
             kernel,
             code: &code,
@@ -96,7 +97,7 @@ pub(crate) fn launch(memory: &Memory, kernel: &Kernel, launch: &Launch<'_>) -> R
             memory,
             work_items,
             lds,
-            scratch: scratch.next_multiple_of(16),
+            scratch,
             entry,
             kernarg,
             packet,
@@ -163,13 +164,18 @@ fn arguments(info: &KernelInfo, launch: &Launch<'_>) -> Vec<u8> {
     bytes
 }
 
+/// The most of a stack that AMD's runtime gives a kernel that does not say what it needs.
+const MOST_STACK: u32 = 16 << 10;
+
+/// Bytes of scratch memory of a work-item: what the kernel asks for, and at least `stack` where it does not know what its
+/// calls need. So `rocvirtual.cpp` of clr (ROCm 6) has it.
+fn scratch_size(info: &KernelInfo, stack: u32) -> u32 {
+    let stack = if info.dynamic_stack { stack.min(MOST_STACK) } else { 0 };
+    info.scratch_size.max(stack).next_multiple_of(16)
+}
+
 /// The AQL packet (`hsa_kernel_dispatch_packet_t`).
-fn packet_bytes(
-    info: &KernelInfo,
-    launch: &Launch<'_>,
-    lds: u32,
-    kernarg: u64,
-) -> [u8; PACKET_SIZE as usize] {
+fn packet_bytes(launch: &Launch<'_>, lds: u32, scratch: u32, kernarg: u64) -> [u8; PACKET_SIZE as usize] {
     let mut bytes = [0; PACKET_SIZE as usize];
     let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
     // Type 2 is a kernel dispatch.
@@ -179,7 +185,7 @@ fn packet_bytes(
         put(4 + axis * 2, &(launch.block[axis] as u16).to_le_bytes());
         put(12 + axis * 4, &launch.grid[axis].wrapping_mul(launch.block[axis]).to_le_bytes());
     }
-    put(24, &info.scratch_size.to_le_bytes());
+    put(24, &scratch.to_le_bytes());
     put(28, &lds.to_le_bytes());
     put(40, &kernarg.to_le_bytes());
     bytes

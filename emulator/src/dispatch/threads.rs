@@ -8,7 +8,7 @@ use super::Dispatch;
 use super::order::permute;
 use super::worker::Worker;
 use crate::exec::op::{Dst, Unit};
-use crate::exec::{Op, Tally, check};
+use crate::exec::{Op, Tally, check, gws};
 use crate::fault::{Fault, FaultReport, Site};
 use crate::memory::Track;
 use crate::report::Report;
@@ -17,6 +17,9 @@ use crate::report::Report;
 const WORTH_A_THREAD: u64 = 2048;
 /// Workgroups that a thread takes at a time in check mode, at most: threads then seldom meet in a page of memory.
 const MOST_AT_A_TIME: u64 = 64;
+
+/// Workgroups that are on the device at once where they may wait for each other.
+const MOST_RESIDENT: usize = 256;
 
 /// How far a launch is.
 pub(super) struct Progress {
@@ -98,13 +101,17 @@ impl Progress {
 impl Dispatch<'_> {
     pub(super) fn run(&self) -> Result<Report, FaultReport> {
         let workgroups: u64 = self.launch.grid.iter().map(|&n| u64::from(n)).product();
-        let threads = self.threads(workgroups);
+        // What waves of different workgroups share must not depend on threads.
+        let alone = self.synchronises_globally();
+        let threads = if alone { 1 } else { self.threads(workgroups) };
         if self.launch.options.check {
             return self.run_checked(workgroups, threads);
         }
         let progress = Progress::new(workgroups, 1);
         let work = || drop(self.work(&progress, None));
-        if threads <= 1 {
+        if alone {
+            self.work_together(&progress);
+        } else if threads <= 1 {
             work();
         } else {
             rayon::in_place_scope(|scope| {
@@ -186,11 +193,60 @@ impl Dispatch<'_> {
         worker.env.check.take().map(|check| check.into_track())
     }
 
+    /// Runs workgroups by turns, as many at a time as may be on a device, since they may wait for each other.
+    fn work_together(&self, progress: &Progress) {
+        let mut resident: Vec<(u64, Worker<'_>)> = Vec::new();
+        let mut idle: Vec<Worker<'_>> = Vec::new();
+        'work: loop {
+            while resident.len() < MOST_RESIDENT {
+                let Some(position) = progress.take().next() else { break };
+                let mut worker = idle.pop().unwrap_or_else(|| Worker::new(self, None));
+                worker.begin(position, progress);
+                resident.push((position, worker));
+            }
+            if resident.is_empty() {
+                break;
+            }
+            let mut went_on = false;
+            for (position, worker) in &mut resident {
+                match worker.round() {
+                    Ok(any) => went_on |= any,
+                    Err(wave) => {
+                        let workgroup = progress.workgroup(self, *position);
+                        progress.note_fault(*position, worker.fault(workgroup, wave));
+                        break 'work;
+                    }
+                }
+            }
+            if !went_on {
+                let (position, worker) = &mut resident[0];
+                let wave = worker.deadlock();
+                let workgroup = progress.workgroup(self, *position);
+                progress.note_fault(*position, worker.fault(workgroup, wave));
+                break;
+            }
+            for (_, mut worker) in resident.extract_if(.., |(_, worker)| worker.is_done()) {
+                worker.finish();
+                idle.push(worker);
+            }
+        }
+        for mut worker in resident.into_iter().map(|(_, worker)| worker).chain(idle) {
+            progress.add(&mut worker);
+        }
+    }
+
+    /// Whether waves may wait for those of other workgroups by global wave sync.
+    fn synchronises_globally(&self) -> bool {
+        self.code.insts[self.reach()].iter().flatten().any(gws::is_sync)
+    }
+
     /// What came of all workgroups.
     fn report(&self, progress: Progress) -> Result<Report, FaultReport> {
         let Outcome { mut report, profile, fault } =
             progress.outcome.into_inner().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, fault, site)) = fault {
+            // A fault resets the device.
+            self.memory.gws.reset();
             return Err(FaultReport::new(fault, &self.info.name, self.gfx, Some(site)));
         }
         report.profile = profile.map(|profile| Box::new(self.profile(&profile)));
@@ -228,7 +284,7 @@ impl Dispatch<'_> {
     fn find_order(&self) -> bool {
         let reach = self.reach();
         let is_ordered = |op: &Op| {
-            op.unit == Unit::Vmem
+            matches!(op.unit, Unit::Vmem | Unit::Smem)
                 && op.atomic.is_some_and(|operation| operation.is_ordered() || op.dst[0] != Dst::None)
         };
         self.code.ops[reach.clone()].iter().any(is_ordered)

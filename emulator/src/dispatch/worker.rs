@@ -4,6 +4,7 @@ use std::cell::RefCell;
 
 use super::Dispatch;
 use super::order::Random;
+use super::scratch::Scratch;
 use super::threads::Progress;
 use crate::exec::check::{Around, Check};
 use crate::exec::op::Unit;
@@ -21,7 +22,10 @@ pub(super) struct Worker<'a> {
     pub env: Env<'a>,
     waves: Vec<Wave>,
     status: Vec<Status>,
-    scratch: Vec<u8>,
+    /// Waves that have not ended.
+    running: usize,
+    order: Option<Random>,
+    scratch: Scratch,
     pub report: Report,
 }
 
@@ -64,7 +68,6 @@ impl<'a> Worker<'a> {
         let module = dispatch.kernel.module();
         let size = dispatch.wave_size();
         let waves = dispatch.work_items.div_ceil(size);
-        let scratch = u64::from(waves * size) * u64::from(dispatch.scratch);
         let options = &dispatch.launch.options;
         let mut env = Env::new(dispatch.code, module.base, dispatch.memory, dispatch.lds, options.perturb);
         env.profile = options.profile.then(|| Tally::new(dispatch.code.ops.len()));
@@ -76,81 +79,110 @@ impl<'a> Worker<'a> {
             env,
             waves: (0..waves).map(|_| take_wave(size)).collect(),
             status: vec![Status::Running; waves as usize],
-            scratch: vec![0; scratch as usize],
+            running: 0,
+            order: None,
+            scratch: Scratch::new(waves * size, dispatch.scratch),
             report: Report::default(),
         }
     }
 
-    /// Runs the workgroup at a position in the order of execution: its waves take turns, each up to a barrier, its end
-    /// or the end of its turn. `Err` with the number of the wave that did something wrong; [`Worker::fault`] has it.
+    /// Runs the workgroup at a position in the order of execution. `Err` with the number of the wave that did something
+    /// wrong; [`Worker::fault`] has it.
     pub fn run(&mut self, position: u64, progress: &Progress) -> Result<(), usize> {
+        self.begin(position, progress);
+        // Nobody asks for what a workgroup does behind one that has faulted.
+        while self.running != 0 && !progress.is_over(position) {
+            if !self.round()? {
+                return Err(self.deadlock());
+            }
+        }
+        self.finish();
+        Ok(())
+    }
+
+    /// Sets up the workgroup at a position in the order of execution.
+    pub fn begin(&mut self, position: u64, progress: &Progress) {
         let workgroup = progress.workgroup(self.dispatch, position);
-        let options = &self.dispatch.launch.options;
-        let mut order =
-            options.shuffle.map(|seed| Random(seed ^ position.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
-        self.scratch.fill(0);
-        self.env.begin_workgroup(self.waves.len() as u32);
-        let scratch_base = self.scratch.as_mut_ptr().expose_provenance() as u64;
+        let shuffle = self.dispatch.launch.options.shuffle;
+        self.order = shuffle.map(|seed| Random(seed ^ position.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
+        self.scratch.clear(self.env.scratch_used);
+        let scratch = self.scratch.range();
+        self.env.begin_workgroup(self.waves.len() as u32, scratch);
         for (index, wave) in self.waves.iter_mut().enumerate() {
-            self.dispatch.start(wave, index as u32, workgroup, scratch_base);
+            self.dispatch.start(wave, index as u32, workgroup, scratch.0);
             self.status[index] = Status::Running;
         }
         if let Some(check) = &mut self.env.check {
             check.begin_workgroup(workgroup, &self.waves, self.dispatch.registers(), self.dispatch.code);
         }
-        let mut running = self.waves.len();
-        let waves = running as u32;
-        // Nobody asks for what a workgroup does behind one that has faulted.
-        while running != 0 && !progress.is_over(position) {
-            let mut went_on = false;
-            let start = order.as_mut().map_or(0, |random| random.below(self.waves.len() as u64) as usize);
-            for turn in 0..self.waves.len() {
-                let index = (start + turn) % self.waves.len();
-                let wave = &mut self.waves[index];
-                match self.status[index] {
-                    Status::Ended => continue,
-                    Status::AtBarrier if self.env.opened < wave.waits_for => continue,
-                    _ => {}
-                }
-                went_on = true;
-                let turn = order.as_mut().map_or(TURN, |random| 1 + random.below(64));
-                let turn = turn.min(options.instruction_budget.saturating_sub(wave.executed).max(1));
-                let before = wave.executed;
-                let flow = match (self.env.check.is_some(), self.env.profile.is_some()) {
-                    (false, false) => run_wave(wave, &mut self.env, turn),
-                    (false, true) => run_wave_watched::<false, true>(wave, &mut self.env, turn),
-                    (true, false) => run_wave_watched::<true, false>(wave, &mut self.env, turn),
-                    (true, true) => run_wave_watched::<true, true>(wave, &mut self.env, turn),
-                };
-                self.env.clock += wave.executed - before;
-                self.status[index] = match flow {
-                    Flow::Next | Flow::Yield => Status::Running,
-                    Flow::Barrier => Status::AtBarrier,
-                    Flow::End => {
-                        running -= 1;
-                        Status::Ended
-                    }
-                    Flow::Fault => return Err(index),
-                };
-                if self.status[index] == Status::Running && wave.executed >= options.instruction_budget {
-                    self.env.raise(Fault::Budget { budget: options.instruction_budget }, None);
-                    return Err(index);
-                }
+        self.running = self.waves.len();
+    }
+
+    /// Whether all waves have ended.
+    pub fn is_done(&self) -> bool {
+        self.running == 0
+    }
+
+    /// Each wave has a turn, up to a barrier, its end or the end of its turn. Whether any of them went on; `Err` as in
+    /// [`Worker::run`].
+    pub fn round(&mut self) -> Result<bool, usize> {
+        let options = &self.dispatch.launch.options;
+        let mut went_on = false;
+        let start = self.order.as_mut().map_or(0, |random| random.below(self.waves.len() as u64) as usize);
+        for turn in 0..self.waves.len() {
+            let index = (start + turn) % self.waves.len();
+            let wave = &mut self.waves[index];
+            match self.status[index] {
+                Status::Ended => continue,
+                Status::AtBarrier if !self.env.may_go_on(wave) => continue,
+                _ => {}
             }
-            if !went_on {
-                let ended = waves - running as u32;
-                self.env.raise(Fault::Deadlock { waiting: running as u32, waves, ended }, None);
-                let index = self.status.iter().position(|status| *status == Status::AtBarrier).unwrap_or(0);
+            went_on = true;
+            let turn = self.order.as_mut().map_or(TURN, |random| 1 + random.below(64));
+            let turn = turn.min(options.instruction_budget.saturating_sub(wave.executed).max(1));
+            // The wave's instructions of earlier turns are added while it has its turn.
+            self.env.clock -= wave.executed;
+            let flow = match (self.env.check.is_some(), self.env.profile.is_some()) {
+                (false, false) => run_wave(wave, &mut self.env, turn),
+                (false, true) => run_wave_watched::<false, true>(wave, &mut self.env, turn),
+                (true, false) => run_wave_watched::<true, false>(wave, &mut self.env, turn),
+                (true, true) => run_wave_watched::<true, true>(wave, &mut self.env, turn),
+            };
+            self.env.clock += wave.executed;
+            self.status[index] = match flow {
+                Flow::Next | Flow::Yield => Status::Running,
+                Flow::Barrier => Status::AtBarrier,
+                Flow::End => {
+                    self.running -= 1;
+                    Status::Ended
+                }
+                Flow::Fault => return Err(index),
+            };
+            if self.status[index] == Status::Running && wave.executed >= options.instruction_budget {
+                self.env.raise(Fault::Budget { budget: options.instruction_budget }, None);
                 return Err(index);
             }
         }
+        Ok(went_on)
+    }
+
+    /// Notes that no wave can go on; gives the number of one.
+    #[cold]
+    pub fn deadlock(&mut self) -> usize {
+        let (waves, running) = (self.waves.len() as u32, self.running as u32);
+        let (waiting, ended) = (running, waves - running);
+        self.env.raise(Fault::Deadlock { waiting, waves, ended }, None);
+        self.status.iter().position(|status| *status == Status::AtBarrier).unwrap_or(0)
+    }
+
+    /// Counts a workgroup that has ended.
+    pub fn finish(&mut self) {
         self.report.workgroups += 1;
         for wave in &self.waves {
             self.report.waves += 1;
             self.report.wave_instructions += wave.executed;
             self.report.lane_instructions += wave.executed * u64::from(wave.work_items);
         }
-        Ok(())
     }
 
     /// What a wave did wrong, and where.
@@ -174,6 +206,9 @@ impl<'a> Worker<'a> {
         let source = module.lines().of_stack(pc, &calls);
         let fault = match *fault {
             Fault::Trap { id } => Box::new(Fault::of_trap(id, &source)),
+            Fault::ScratchOutOfBounds { access, offset, size, limit } if self.dispatch.info.dynamic_stack => {
+                Box::new(Fault::StackOverflow { access, offset, size, limit })
+            }
             fault => Box::new(fault.located(|pc| module.lines().of_stack(pc, &[]))),
         };
         let site = Site {
@@ -193,21 +228,19 @@ impl<'a> Worker<'a> {
 /// Executes up to `turn` instructions.
 pub(crate) fn run_wave(wave: &mut Wave, env: &mut Env<'_>, turn: u64) -> Flow {
     let code: &Code = env.code;
-    let mut left = turn;
-    let flow = loop {
+    let end = wave.executed + turn;
+    loop {
         let pc = wave.pc;
         let op = &code.ops[pc as usize];
         wave.pc = pc + 1;
-        left -= 1;
+        wave.executed += 1;
         // SAFETY: handlers come from `isa::select`, which chose what this machine has.
         let flow = unsafe { (op.run)(wave, env, op) };
-        if flow != Flow::Next || left == 0 {
+        if flow != Flow::Next || wave.executed == end {
             wave.last = pc;
-            break flow;
+            return flow;
         }
-    };
-    wave.executed += turn - left;
-    flow
+    }
 }
 
 /// As [`run_wave`], with check mode's and profile mode's look at every instruction.

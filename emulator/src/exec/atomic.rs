@@ -11,6 +11,8 @@ use crate::memory::pointer;
 pub(crate) enum Operation {
     Swap,
     CmpSwap,
+    /// Compares as floats: zeros are equal, NaNs are not.
+    CmpSwapF,
     Add,
     Sub,
     RSub,
@@ -58,11 +60,13 @@ pub(crate) fn parse(name: &str) -> Option<(Operation, bool)> {
         .or_else(|| base.strip_suffix("_b32"))
         .unwrap_or(base);
     let signed = ty.starts_with('i');
-    let float = ty.starts_with('f') && base != "fadd" && base != "fmin" && base != "fmax";
+    let float = ty.starts_with('f') && !["fadd", "fmin", "fmax", "fcmpswap"].contains(&base);
     let base = if float { base.strip_suffix("_f32").unwrap_or(base) } else { base };
     let operation = match base {
         "swap" | "wrxchg" | "storexchg" => Swap,
+        "cmpswap" | "cmpst" | "cmpstore" if float => CmpSwapF,
         "cmpswap" | "cmpst" | "cmpstore" => CmpSwap,
+        "fcmpswap" => CmpSwapF,
         "add" if float => AddF,
         "add" => Add,
         "sub" => Sub,
@@ -86,7 +90,6 @@ pub(crate) fn parse(name: &str) -> Option<(Operation, bool)> {
         "fadd" | "add_f32" => AddF,
         "fmin" => MinF,
         "fmax" => MaxF,
-        "fcmpswap" => return None,
         "pk_add_f16" | "pk_add_rtn_f16" => PkAddF16,
         "pk_add_bf16" | "pk_add_rtn_bf16" => PkAddBf16,
         _ => return None,
@@ -114,6 +117,7 @@ macro_rules! apply {
             match self {
                 Swap => $data,
                 CmpSwap => if $old == $compare { $data } else { $old },
+                CmpSwapF => if float($old) == float($compare) { $data } else { $old },
                 Add => $old.wrapping_add($data),
                 Sub => $old.wrapping_sub($data),
                 RSub => $data.wrapping_sub($old),

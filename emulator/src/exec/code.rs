@@ -52,8 +52,23 @@ impl Code {
         if code.ops.is_empty() {
             code.push(bare::<RunsOff>(Unit::Control), None, code.start);
         }
+        if code.insts.iter().flatten().any(|inst| salu::reads_exceptions(gfx, inst)) {
+            code.trace_exceptions();
+        }
         code.resolve_branches();
         code
+    }
+
+    /// Makes instructions note their exceptions.
+    fn trace_exceptions(&mut self) {
+        for (op, inst) in self.ops.iter_mut().zip(&self.insts) {
+            if let Some(inst) = inst {
+                let inner = std::mem::replace(op, bare::<Unsupported>(Unit::Control));
+                let index = inner.inst;
+                *op = valu::exceptions::trace(self.gfx, inst, inner);
+                op.inst = index;
+            }
+        }
     }
 
     /// Adds machine code behind what is there, and gives the address behind its last whole dword.

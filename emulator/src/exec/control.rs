@@ -2,17 +2,29 @@
 
 use super::code::plain;
 use super::isa::Exec;
-use super::op::{Flow, Kind, Op, Src, Unit};
+use super::op::{Dst, Flow, Kind, Op, Src, Unit};
 use super::salu::handler;
-use super::wave::slot;
-use super::{Env, Wave};
+use super::wave::{WaitsFor, slot};
+use super::{Env, Wave, named};
 use crate::fault::Fault;
-use crate::gfx::Gfx;
+use crate::gfx::{Generation, Gfx};
 use crate::inst::{Format, Inst, Operand};
 use crate::memory;
 
 /// Messages of `s_sendmsg_rtn` that have an answer; the others' is zero.
 const MSG_RTN_GET_REALTIME: u16 = 0x83;
+
+/// The trap of `llvm.debugtrap`: without a debugger AMD's trap handler returns at once, as LLVM's "User Guide for AMDGPU
+/// Backend" says under "Trap Handler ABI".
+const DEBUG_TRAP: u8 = 3;
+
+/// The number of an `s_trap`, which has four bits from gfx12 on and eight before.
+fn trap_id(gfx: Gfx, simm: u16) -> u8 {
+    match gfx.generation() {
+        Generation::Gfx12 => simm as u8 & 0xf,
+        _ => simm as u8,
+    }
+}
 
 /// The distance of a branch or relative call in dwords from the next instruction; `None` for other instructions.
 pub(super) fn branch_distance(inst: &Inst) -> Option<i64> {
@@ -31,7 +43,7 @@ pub(super) fn branch_distance(inst: &Inst) -> Option<i64> {
 }
 
 /// The control instruction `inst`, prepared.
-pub(crate) fn lookup(_gfx: Gfx, inst: &Inst) -> Option<Op> {
+pub(crate) fn lookup(gfx: Gfx, inst: &Inst) -> Option<Op> {
     let simm = inst.raw[0] as u16;
     let nothing = || Op::new::<Nothing>(Unit::Control, inst);
     let with = |mut op: Op, imm: u64| {
@@ -57,11 +69,16 @@ pub(crate) fn lookup(_gfx: Gfx, inst: &Inst) -> Option<Op> {
         "s_getpc_b64" => plain::<GetPc>(Unit::Salu, inst),
         "s_endpgm" | "s_endpgm_saved" => Op::new::<End>(Unit::Control, inst),
         "s_barrier" => Op::new::<Barrier>(Unit::Control, inst),
-        "s_barrier_signal" => barrier(inst, Op::new::<Signal<false>>(Unit::Control, inst))?,
-        "s_barrier_signal_isfirst" => barrier(inst, Op::new::<Signal<true>>(Unit::Control, inst))?,
-        "s_barrier_wait" => Op::new::<Wait>(Unit::Control, inst),
+        "s_barrier_signal" if is_of_workgroup(inst) => Op::new::<Signal<false>>(Unit::Control, inst),
+        "s_barrier_signal_isfirst" if is_of_workgroup(inst) => Op::new::<Signal<true>>(Unit::Control, inst),
+        "s_barrier_wait" if is_of_workgroup(inst) => Op::new::<Wait>(Unit::Control, inst),
+        "s_subvector_loop_begin" => plain::<SubvectorBegin>(Unit::Branch, inst),
+        "s_subvector_loop_end" => plain::<SubvectorEnd>(Unit::Branch, inst),
         "s_sleep" | "s_sleep_var" => Op::new::<Sleep>(Unit::Control, inst),
-        "s_trap" => with(Op::new::<Trap>(Unit::Control, inst), u64::from(simm)),
+        "s_trap" => match trap_id(gfx, simm) {
+            DEBUG_TRAP => nothing(),
+            id => with(Op::new::<Trap>(Unit::Control, inst), u64::from(id)),
+        },
         "s_round_mode" => with(Op::new::<SetMode<0>>(Unit::Control, inst), u64::from(simm & 0xf)),
         "s_denorm_mode" => with(Op::new::<SetMode<4>>(Unit::Control, inst), u64::from(simm & 0xf)),
         "s_set_gpr_idx_off" => Op::new::<GprIndexOff>(Unit::Control, inst),
@@ -107,7 +124,7 @@ pub(crate) fn lookup(_gfx: Gfx, inst: &Inst) -> Option<Op> {
         | "s_singleuse_vdst" => nothing(),
         // The trap handler of a debugger would be told; the wave goes on.
         "s_sendmsghalt" => nothing(),
-        _ => return None,
+        _ => return named::lookup(inst),
     })
 }
 
@@ -213,6 +230,52 @@ impl Exec for SwapPc {
     }
 }
 
+/// A loop of up to two passes, over the low half of a wave of 64 lanes and over its high half: each as far as it has lanes
+/// that are on. The scalar register keeps the half of EXEC that is not in use. A wave of 32 lanes makes one pass.
+struct SubvectorBegin;
+impl Exec for SubvectorBegin {
+    fn exec(w: &mut Wave, env: &mut Env<'_>, op: &Op) -> Flow {
+        let exec = w.exec64();
+        if exec == 0 {
+            return go_to(w, env, op);
+        }
+        let (low, high) = (exec as u32, (exec >> 32) as u32);
+        w.set_scalar(op.dst[0], if low == 0 { 0 } else { high });
+        if low != 0 {
+            set_high_half(w, 0);
+        }
+        Flow::Next
+    }
+}
+
+struct SubvectorEnd;
+impl Exec for SubvectorEnd {
+    fn exec(w: &mut Wave, env: &mut Env<'_>, op: &Op) -> Flow {
+        let Dst::Sgpr(register) = op.dst[0] else { return Flow::Next };
+        let (exec, saved) = (w.exec64(), w.sgpr[usize::from(register)]);
+        let low_slot = usize::from(slot::EXEC);
+        if exec >> 32 != 0 {
+            // That was the pass over the high half.
+            w.sgpr[low_slot] = saved;
+            return Flow::Next;
+        }
+        if saved == 0 || w.halves() == 1 {
+            return Flow::Next;
+        }
+        w.sgpr[usize::from(register)] = exec as u32;
+        set_high_half(w, saved);
+        w.sgpr[low_slot] = 0;
+        go_to(w, env, op)
+    }
+}
+
+/// Sets EXEC's high half, which a wave of 32 lanes does not have.
+fn set_high_half(w: &mut Wave, value: u32) {
+    if w.halves() == 2 {
+        w.sgpr[usize::from(slot::EXEC) + 1] = value;
+    }
+}
+
 struct End;
 impl Exec for End {
     fn exec(_: &mut Wave, env: &mut Env<'_>, _: &Op) -> Flow {
@@ -246,19 +309,18 @@ impl Exec for Barrier {
         if let Some(flow) = env.barrier_divergence(false) {
             return flow;
         }
-        w.waits_for = env.arrive();
+        (w.waits_for, w.waits_on) = (env.arrive(), WaitsFor::Workgroup);
         if env.opened >= w.waits_for { Flow::Next } else { Flow::Barrier }
     }
 }
 
-/// The workgroup barrier is number -1; the named ones do not exist on these targets.
-fn barrier(inst: &Inst, op: Op) -> Option<Op> {
-    let is_workgroup = inst.operands.iter().any(|operand| match *operand {
-        Operand::InlineInt(id) => id == -1,
-        Operand::Imm(id) => id as i16 == -1,
+/// Whether a barrier instruction of gfx12 names the workgroup's barrier.
+fn is_of_workgroup(inst: &Inst) -> bool {
+    inst.operands.iter().any(|operand| match *operand {
+        Operand::InlineInt(id) => i32::from(id) == named::WORKGROUP,
+        Operand::Imm(id) => i32::from(id as i16) == named::WORKGROUP,
         _ => false,
-    });
-    is_workgroup.then_some(op)
+    })
 }
 
 struct Signal<const IS_FIRST: bool>;
@@ -284,7 +346,7 @@ impl Exec for Wait {
             w.passed = env.opened;
             return Flow::Next;
         }
-        w.waits_for = env.opened + 1;
+        (w.waits_for, w.waits_on) = (env.opened + 1, WaitsFor::Workgroup);
         w.passed = w.waits_for;
         Flow::Barrier
     }

@@ -14,7 +14,8 @@ use crate::inst::Inst;
 /// The LDS instruction `inst`, prepared.
 pub(crate) fn lookup(gfx: Gfx, inst: &Inst) -> Option<Op> {
     if inst.mods.gds {
-        return None;
+        // Global data share is not modelled, its counters for waves are.
+        return super::gws::lookup(inst);
     }
     let name = inst.name.strip_prefix("ds_")?;
     if let Some(shape) = name.strip_prefix("read_").or_else(|| name.strip_prefix("load_"))
@@ -124,7 +125,7 @@ fn lookup_atomic(gfx: Gfx, inst: &Inst, name: &str) -> Option<Op> {
     }
     // Before gfx11 a compare-and-swap's comparand comes first; from then on the new value does.
     let compare_first = matches!(gfx.generation(), Generation::Cdna | Generation::Gfx10);
-    if operation == Operation::CmpSwap && compare_first {
+    if matches!(operation, Operation::CmpSwap | Operation::CmpSwapF) && compare_first {
         op.src.swap(1, 2);
     }
     transfer::set_atomic(&mut op, operation, wide);

@@ -10,6 +10,8 @@ use super::wave::{LANES, Row, Wave, slot};
 use crate::fault::{Access, Fault};
 use crate::gfx::Gfx;
 use crate::inst::{Format, Inst, Operand, SpecialReg};
+use crate::memory::pointer;
+use std::marker::PhantomData;
 
 /// Bit 32 of `imm`: there is a vector address.
 const HAS_VADDR: u64 = 1 << 32;
@@ -43,6 +45,10 @@ pub(crate) fn lookup(_gfx: Gfx, inst: &Inst) -> Option<Op> {
             return Some(op);
         }
         let mut op = match inst.format {
+            Format::Scratch if shape == "block" => Op::new::<LoadBlock<Memory<SCRATCH>>>(Unit::Vmem, inst),
+            _ if shape == "block" => Op::new::<LoadBlock<Memory<GLOBAL>>>(Unit::Vmem, inst),
+            _ if shape == "tr_b128" => Op::new::<LoadTransposed<4>>(Unit::Vmem, inst),
+            _ if shape == "tr_b64" => Op::new::<LoadTransposed<2>>(Unit::Vmem, inst),
             Format::Flat => transfer::load::<Memory<FLAT>>(Unit::Vmem, inst, shape)?,
             Format::Scratch => transfer::load::<Memory<SCRATCH>>(Unit::Vmem, inst, shape)?,
             _ => transfer::load::<Memory<GLOBAL>>(Unit::Vmem, inst, shape)?,
@@ -54,6 +60,8 @@ pub(crate) fn lookup(_gfx: Gfx, inst: &Inst) -> Option<Op> {
     if let Some(shape) = operation.strip_prefix("store_") {
         let shape = shape.strip_prefix("addtid_").or_else(|| shape.strip_suffix("_addtid")).unwrap_or(shape);
         let mut op = match inst.format {
+            Format::Scratch if shape == "block" => Op::new::<StoreBlock<Memory<SCRATCH>>>(Unit::Vmem, inst),
+            _ if shape == "block" => Op::new::<StoreBlock<Memory<GLOBAL>>>(Unit::Vmem, inst),
             Format::Flat => transfer::store::<Memory<FLAT>>(Unit::Vmem, inst, shape)?,
             Format::Scratch => transfer::store::<Memory<SCRATCH>>(Unit::Vmem, inst, shape)?,
             _ => transfer::store::<Memory<GLOBAL>>(Unit::Vmem, inst, shape)?,
@@ -195,6 +203,9 @@ pub(super) fn to_scratch(
         let fault = Fault::ScratchOutOfBounds { access, offset, size, limit: w.scratch_size };
         return Some(env.raise(fault, Some((half * LANES + lane) as u32)));
     }
+    // Lanes that are off may only make it more.
+    let end = addresses.iter().fold(0, |end, &address| end.max(address.saturating_add(size.into())));
+    env.scratch_used = env.scratch_used.max(end.min(w.scratch_size.into()) as u32);
     for lane in 0..LANES {
         addresses[lane] += w.scratch_base + (half * LANES + lane) as u64 * u64::from(w.scratch_size);
     }
@@ -232,6 +243,7 @@ fn flat_resolve(
                 let offset = offset as i64;
                 return Err(env.raise(Fault::ScratchOutOfBounds { access, offset, size, limit }, number));
             }
+            env.scratch_used = env.scratch_used.max(offset as u32 + size);
             let lane_base = (half * LANES + lane) as u64 * u64::from(limit);
             addresses[lane] = w.scratch_base + lane_base + offset;
             in_scratch |= 1 << lane;
@@ -240,6 +252,122 @@ fn flat_resolve(
         }
     }
     Ok((addresses, in_lds, in_scratch))
+}
+
+/// Dwords of a block.
+const BLOCK: u16 = 32;
+
+/// The part of an instruction on a block that accesses its dword `n`.
+fn dword_of_block(op: &Op, n: u16) -> Op {
+    let offset = (op.imm as u32).wrapping_add(u32::from(n) * 4);
+    Op { pair: None, imm: op.imm & !0xffff_ffff | u64::from(offset), ..*op }
+}
+
+/// Loads as many registers as M0 has bits, each from its place in a block of 32 dwords.
+struct LoadBlock<P: Place>(PhantomData<P>);
+impl<P: Place> Exec for LoadBlock<P> {
+    fn exec(w: &mut Wave, env: &mut Env<'_>, op: &Op) -> Flow {
+        let Dst::Vgpr(register) = op.dst[0] else { return Flow::Next };
+        for half in 0..w.halves() {
+            let mask = w.exec(half);
+            // The destination may have the address in it: nothing is written before all is read.
+            let mut rows = [Row::ZERO; BLOCK as usize];
+            let m0 = w.m0();
+            let wanted = |n: &u16| m0 >> n & 1 != 0;
+            for n in (0..BLOCK).filter(wanted) {
+                let part = dword_of_block(op, n);
+                let (addresses, inside) = match P::resolve(w, env, &part, Access::Read, (half, mask), 4) {
+                    Ok(resolved) => resolved,
+                    Err(flow) => return flow,
+                };
+                for lane in lanes_of(inside) {
+                    // SAFETY: `resolve` checked the lanes of `inside`.
+                    rows[usize::from(n)].0[lane] =
+                        unsafe { pointer(addresses[lane]).cast::<u32>().read_unaligned() };
+                }
+            }
+            for n in (0..BLOCK).filter(wanted) {
+                w.write_masked(register + n, half, mask, &rows[usize::from(n)]);
+            }
+        }
+        Flow::Next
+    }
+}
+
+/// Stores as many registers as M0 has bits, each to its place in a block of 32 dwords.
+struct StoreBlock<P: Place>(PhantomData<P>);
+impl<P: Place> Exec for StoreBlock<P> {
+    fn exec(w: &mut Wave, env: &mut Env<'_>, op: &Op) -> Flow {
+        let Src::Vgpr(register) = op.src[1] else { return Flow::Next };
+        for half in 0..w.halves() {
+            let mask = w.exec(half);
+            for n in (0..BLOCK).filter(|n| w.m0() >> n & 1 != 0) {
+                let part = dword_of_block(op, n);
+                let (addresses, inside) = match P::resolve(w, env, &part, Access::Write, (half, mask), 4) {
+                    Ok(resolved) => resolved,
+                    Err(flow) => return flow,
+                };
+                // SAFETY: `resolve` checked the lanes of `inside`.
+                unsafe {
+                    lanes::store::<lanes::Dwords<1>, 1>(w, register + n, half, inside, &addresses);
+                }
+            }
+        }
+        Flow::Next
+    }
+}
+
+/// Loads `N` dwords in each lane, as eight elements, and transposes them between lanes. Waves of 64 lanes, whose lanes
+/// would load half as much, are not supported: nobody has published what they do.
+struct LoadTransposed<const N: usize>;
+impl<const N: usize> Exec for LoadTransposed<N> {
+    fn exec(w: &mut Wave, env: &mut Env<'_>, op: &Op) -> Flow {
+        let Dst::Vgpr(register) = op.dst[0] else { return Flow::Next };
+        if w.halves() != 1 {
+            let instruction = env.code.text_of(op.inst).unwrap_or_default();
+            return env.raise(Fault::Unsupported { instruction, gfx: env.gfx }, None);
+        }
+        let mask = w.exec(0);
+        let (addresses, inside) =
+            match Memory::<GLOBAL>::resolve(w, env, op, Access::Read, (0, mask), 4 * N as u32) {
+                Ok(resolved) => resolved,
+                Err(flow) => return flow,
+            };
+        let mut elements = [[0u16; 8]; LANES];
+        for lane in lanes_of(inside) {
+            // SAFETY: `resolve` checked the lanes of `inside`.
+            let values = unsafe { pointer(addresses[lane]).cast::<[u32; N]>().read_unaligned() };
+            elements[lane] = std::array::from_fn(|n| match N {
+                4 => (values[n / 2] >> (n % 2 * 16)) as u16,
+                _ => u16::from((values[n / 4] >> (n % 4 * 8)) as u8),
+            });
+        }
+        let mut rows = [Row::ZERO; N];
+        for lane in 0..LANES {
+            for n in 0..8 {
+                let element = u32::from(elements[transposed_from::<N>(lane, n)][lane % 8]);
+                let (row, shift) = if N == 4 { (n / 2, n % 2 * 16) } else { (n / 4, n % 4 * 8) };
+                rows[row].0[lane] |= element << shift;
+            }
+        }
+        for (n, row) in rows.iter().enumerate() {
+            w.write_masked(register + n as u16, 0, mask, row);
+        }
+        Flow::Next
+    }
+}
+
+/// The lane that has loaded element `n` of `lane`'s result, at its own position `lane % 8`.
+///
+/// 16-bit elements move within 8 lanes: lane l gets element l % 8 of each. 8-bit elements move within 16, in runs of four:
+/// each half of them gets the elements of the first or second four lanes of both. Both are as measured on gfx1201 by
+/// others, AMD's manual not saying it: the first in the documentation of Tessera's WMMA fragments, the second by two
+/// matrix kernels for fp8, which agree.
+pub(super) fn transposed_from<const N: usize>(lane: usize, n: usize) -> usize {
+    match N {
+        4 => lane & !7 | n,
+        _ => lane & !15 | (n & 4) << 1 | (lane & 8) >> 1 | n & 3,
+    }
 }
 
 struct Nothing;

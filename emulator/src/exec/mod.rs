@@ -21,9 +21,11 @@ mod code;
 mod control;
 mod ds;
 mod flat;
+pub(crate) mod gws;
 pub(crate) mod isa;
 mod lanes;
 mod mubuf;
+mod named;
 pub(crate) mod op;
 mod profile;
 mod salu;
@@ -43,6 +45,7 @@ pub(crate) use wave::{Row, Wave};
 use crate::fault::{Access, Fault, Nearest};
 use crate::gfx::Gfx;
 use crate::memory::{self, View};
+use wave::WaitsFor;
 
 /// What a wave shares with the others of its workgroup, and with the machine.
 pub(crate) struct Env<'m> {
@@ -57,6 +60,12 @@ pub(crate) struct Env<'m> {
     hits: [(u64, u64); 16],
     /// The workgroup's LDS.
     pub lds: Vec<u8>,
+    /// The workgroup's scratch memory: where it is, and bytes.
+    pub scratch: (u64, u64),
+    /// So many bytes of each lane's scratch memory may have been accessed.
+    pub scratch_used: u32,
+    /// The named barriers; empty until one is used.
+    named: Vec<named::Named>,
     /// Workgroup barrier: waves that have arrived, and how often it has opened.
     pub arrived: u32,
     pub opened: u32,
@@ -66,8 +75,8 @@ pub(crate) struct Env<'m> {
     pub alive: u32,
     /// Perturbs results that the ISA does not define to the last bit, within their stated error.
     pub perturb: Option<u64>,
-    /// Instructions executed in this workgroup; what `s_memtime` and its kin read, so that it is the same in
-    /// every run.
+    /// What `s_memtime` and its kin read, the same in every run: instructions that the workgroup's waves have executed,
+    /// without those of the wave whose turn it is. Theirs are added: see [`Env::now`].
     pub clock: u64,
     /// Profile mode's counts.
     pub profile: Option<Tally>,
@@ -94,6 +103,9 @@ impl<'m> Env<'m> {
             memory,
             hits: [(0, 0); 16],
             lds: vec![0; lds as usize],
+            scratch: (0, 0),
+            scratch_used: 0,
+            named: Vec::new(),
             arrived: 0,
             opened: 0,
             waves: 0,
@@ -106,9 +118,11 @@ impl<'m> Env<'m> {
         }
     }
 
-    /// Makes it ready for the next workgroup, of `waves` waves.
-    pub fn begin_workgroup(&mut self, waves: u32) {
+    /// Makes it ready for the next workgroup, of `waves` waves, whose scratch memory is cleared.
+    pub fn begin_workgroup(&mut self, waves: u32, scratch: (u64, u64)) {
+        (self.scratch, self.scratch_used) = (scratch, 0);
         self.lds.fill(0);
+        self.named.clear();
         (self.arrived, self.opened, self.waves, self.alive, self.clock) = (0, 0, waves, waves, 0);
     }
 
@@ -147,9 +161,18 @@ impl<'m> Env<'m> {
         }
     }
 
-    /// What clocks read: instructions executed by the workgroup, the wave's current turn excepted.
-    pub fn now(&self, _wave: &Wave) -> u64 {
-        self.clock
+    /// Whether a wave that has stopped may go on.
+    pub fn may_go_on(&mut self, wave: &mut Wave) -> bool {
+        match wave.waits_on {
+            WaitsFor::Workgroup => self.opened >= wave.waits_for,
+            WaitsFor::Named => self.pass_named(wave),
+            WaitsFor::GlobalBarrier { .. } | WaitsFor::GlobalSemaphore { .. } => self.pass_global(wave),
+        }
+    }
+
+    /// What clocks read: the instructions that the workgroup has executed.
+    pub fn now(&self, wave: &Wave) -> u64 {
+        self.clock + wave.executed
     }
 
     /// The allocation that the instruction accessed last: start and bytes.

@@ -501,19 +501,40 @@ enum Register {
     Status,
     /// Private aperture in the low half, shared aperture in the high half, both as address bits 63:48.
     MemBases,
-    /// A counter that advances with the instructions of the workgroup.
-    Cycles,
+    /// MODE of gfx12, which has neither DX10_CLAMP nor IEEE.
+    ModeGfx12,
+    /// The low 20 bits of a counter that advances with the instructions of the workgroup.
+    Cycles20,
+    /// Its low and its high dword.
+    CyclesLow,
+    CyclesHigh,
+    /// The exceptions that have accumulated: TRAPSTS, and gfx12's EXCP_FLAG_USER.
+    Exceptions,
     /// Reads as zero: ids of hardware that is not there, trap state, performance hints.
     Other,
 }
 
 impl Register {
+    /// In the order of their numbers.
+    const ALL: [Register; 9] = {
+        use Register::*;
+        [Mode, Status, MemBases, ModeGfx12, Cycles20, CyclesLow, CyclesHigh, Exceptions, Other]
+    };
+
     fn of(gfx: Gfx, id: u8) -> Register {
         match (id, gfx.generation()) {
+            (1, Generation::Gfx12) => Register::ModeGfx12,
             (1, _) => Register::Mode,
             (2, _) => Register::Status,
+            (3, Generation::Cdna | Generation::Gfx10 | Generation::Gfx11) | (18, Generation::Gfx12) => {
+                Register::Exceptions
+            }
             (15, _) => Register::MemBases,
-            (29, Generation::Gfx10 | Generation::Gfx11 | Generation::Gfx12) => Register::Cycles,
+            // The first RDNA has none.
+            (29, Generation::Gfx10) if gfx.name().starts_with("gfx101") => Register::Other,
+            (29, Generation::Gfx10 | Generation::Gfx11) => Register::Cycles20,
+            (29, Generation::Gfx12) => Register::CyclesLow,
+            (30, Generation::Gfx12) => Register::CyclesHigh,
             _ => Register::Other,
         }
     }
@@ -539,33 +560,62 @@ fn hardware_register<E: Exec>(gfx: Gfx, inst: &Inst) -> Option<Op> {
     Some(op)
 }
 
+/// DX10_CLAMP and IEEE: [`Wave::mode`] has them on gfx12, too, where programs neither see nor change them.
+const NOT_IN_GFX12: u32 = 1 << 8 | 1 << 9;
+
+/// The exceptions of arithmetic.
+const EXCEPTIONS: u32 = 0x7f;
+
+/// Whether an instruction reads the exceptions that have accumulated.
+pub(super) fn reads_exceptions(gfx: Gfx, inst: &Inst) -> bool {
+    let is_of = |operand: &Operand| match *operand {
+        Operand::HwReg(HwReg { id, .. }) => Register::of(gfx, id) == Register::Exceptions,
+        _ => false,
+    };
+    inst.name == "s_getreg_b32" && inst.operands.iter().any(is_of)
+}
+
 /// The register, the field's lowest bit and its mask.
-fn register_field(op: &Op) -> (u8, u32, u32) {
+fn register_field(op: &Op) -> (Register, u32, u32) {
     let (offset, width) = ((op.imm >> 8) as u32 & 31, (op.imm >> 16) as u32 & 63);
-    (op.imm as u8, offset, if width >= 32 { u32::MAX } else { (1 << width) - 1 })
+    let register = Register::ALL.get(usize::from(op.imm as u8)).copied().unwrap_or(Register::Other);
+    (register, offset, if width >= 32 { u32::MAX } else { (1 << width) - 1 })
 }
 
 handler! {
     GetReg |w, env, op| {
         let (register, offset, mask) = register_field(op);
-        let value = if register == Register::Mode as u8 {
-            w.mode
-        } else if register == Register::Status as u8 {
-            u32::from(w.scc()) | u32::from(w.exec64() == 0) << 9 | u32::from(w.vcc64() == 0) << 10
-        } else if register == Register::MemBases as u8 {
-            w.sgpr[usize::from(slot::PRIVATE_BASE) + 1] >> 16 | w.sgpr[usize::from(slot::SHARED_BASE) + 1]
-        } else if register == Register::Cycles as u8 {
-            env.now(w) as u32 & 0xf_ffff
-        } else {
-            0
+        let value = match register {
+            Register::Mode => w.mode,
+            Register::ModeGfx12 => w.mode & !NOT_IN_GFX12,
+            Register::Status => {
+                u32::from(w.scc()) | u32::from(w.exec64() == 0) << 9 | u32::from(w.vcc64() == 0) << 10
+            }
+            Register::MemBases => {
+                w.sgpr[usize::from(slot::PRIVATE_BASE) + 1] >> 16 | w.sgpr[usize::from(slot::SHARED_BASE) + 1]
+            }
+            Register::Cycles20 => env.now(w) as u32 & 0xf_ffff,
+            Register::CyclesLow => env.now(w) as u32,
+            Register::CyclesHigh => (env.now(w) >> 32) as u32,
+            Register::Exceptions => w.exceptions,
+            Register::Other => 0,
         };
         w.set_scalar(op.dst[0], value >> offset & mask);
     }
     SetReg |w, _env, op| {
         let (register, offset, mask) = register_field(op);
-        if register == Register::Mode as u8 {
-            let value = w.scalar(op.src[0]) & mask;
-            w.mode = w.mode & !(mask << offset) | value << offset;
+        let (value, mask) = ((w.scalar(op.src[0]) & mask) << offset, mask << offset);
+        match register {
+            Register::Mode => w.mode = w.mode & !mask | value,
+            Register::ModeGfx12 => {
+                let mask = mask & !NOT_IN_GFX12;
+                w.mode = w.mode & !mask | value & mask;
+            }
+            Register::Exceptions => {
+                let mask = mask & EXCEPTIONS;
+                w.exceptions = w.exceptions & !mask | value & mask;
+            }
+            _ => {}
         }
     }
 }

@@ -52,6 +52,20 @@ pub(crate) mod slot {
     pub const FLAT_SCRATCH_BASE: u8 = 146;
 }
 
+/// What a wave that has stopped waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum WaitsFor {
+    /// The workgroup's barrier to open as often as [`Wave::waits_for`] says.
+    #[default]
+    Workgroup,
+    /// The named barrier that it has joined.
+    Named,
+    /// A global wave sync resource to be released as a barrier: not to be in that phase any more.
+    GlobalBarrier { resource: u8, phase: u32 },
+    /// A global wave sync resource to have a credit.
+    GlobalSemaphore { resource: u8 },
+}
+
 /// The state of one wave: registers, program counter, MODE.
 #[derive(Debug)]
 pub(crate) struct Wave {
@@ -82,6 +96,13 @@ pub(crate) struct Wave {
     pub waits_for: u32,
     /// How often it had opened when the wave's last `s_barrier_wait` went on.
     pub passed: u32,
+    /// What else it may wait for.
+    pub waits_on: WaitsFor,
+    /// The named barrier that it has joined, 0 for none, and how often that had opened when it last went on.
+    pub joined: u8,
+    pub joined_passed: u32,
+    /// The exceptions that TRAPSTS (gfx12: EXCP_FLAG_USER) accumulates.
+    pub exceptions: u32,
     /// Instructions executed.
     pub executed: u64,
 }
@@ -106,6 +127,10 @@ impl Wave {
             work_items: 0,
             waits_for: 0,
             passed: 0,
+            waits_on: WaitsFor::Workgroup,
+            joined: 0,
+            joined_passed: 0,
+            exceptions: 0,
             executed: 0,
         }
     }
@@ -123,6 +148,8 @@ impl Wave {
         self.gpr_index = 0;
         self.calls.clear();
         (self.waits_for, self.passed) = (0, 0);
+        (self.waits_on, self.joined, self.joined_passed) = (WaitsFor::Workgroup, 0, 0);
+        self.exceptions = 0;
         self.executed = 0;
     }
 

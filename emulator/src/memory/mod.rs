@@ -18,6 +18,7 @@ use self::cells::Maps;
 pub(crate) use self::cells::Track;
 use self::region::{BASE_STRIDE, LARGE_PAGE, Region};
 pub(crate) use self::region::{pointer, prefer_large_pages};
+use crate::exec::gws::Gws;
 
 /// Alignment of every allocation, and the least distance between two.
 const GRANULE: u64 = 4096;
@@ -111,6 +112,8 @@ pub(crate) struct Memory {
     trusted_below: AtomicU64,
     /// Blocks of [`GRANULE`] bytes for launches' arguments, kept from launch to launch.
     blocks: Mutex<Vec<u64>>,
+    /// The device's counters that waves wait on; they outlive launches as memory does.
+    pub gws: Gws,
 }
 
 struct State {
@@ -149,6 +152,7 @@ impl Memory {
             cells: Maps::default(),
             trusted_below,
             blocks: Mutex::default(),
+            gws: Gws::default(),
         })
     }
 

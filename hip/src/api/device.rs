@@ -12,6 +12,8 @@ use crate::types::*;
 const VERSION: c_int = 60_400_000;
 /// Flags that `hipSetDeviceFlags` takes: scheduling, host mapping, local memory.
 const DEVICE_FLAGS: c_uint = 0x1f;
+/// The largest stack of a work-item, in bytes: what the hardware's register for a wave's scratch memory holds.
+const MOST_STACK: usize = (128 << 10) - 16;
 
 hip_functions! {
     /// Initialises HIP; every function does so by itself.
@@ -187,17 +189,28 @@ hip_functions! {
     }
 
     /// A limit of the current device, in bytes: stack of a work-item (0), printf buffer (1), malloc heap (2).
-    fn hipDeviceGetLimit(pValue: *mut usize, limit: c_uint) => |_| {
+    fn hipDeviceGetLimit(pValue: *mut usize, limit: c_uint) => |runtime| {
         match limit {
-            0 => give("pValue", pValue, 1024),
+            0 => give("pValue", pValue, runtime.current().stack.load(Ordering::Relaxed) as usize),
             1 => give("pValue", pValue, 1 << 20),
             2 => give("pValue", pValue, 8 << 20),
             other => Err(Error::Limit(other)),
         }
     }
 
-    /// Changes a limit: they are fixed here.
-    fn hipDeviceSetLimit(limit: c_uint, value: usize) => |_| { let _ = value; Err(Error::Limit(limit)) }
+    /// Changes a limit: the stack of a work-item (0) of kernels that do not know what their calls need, for launches from
+    /// now on, rounded up to 16 bytes. The others are fixed here.
+    fn hipDeviceSetLimit(limit: c_uint, value: usize) => |runtime| {
+        if limit != 0 {
+            return Err(Error::Limit(limit));
+        }
+        if value > MOST_STACK {
+            let value = value.to_string();
+            return Err(Error::Argument { name: "value", value, expected: "a stack has at most 131056 bytes" });
+        }
+        runtime.current().stack.store(value.next_multiple_of(16) as u32, Ordering::Relaxed);
+        Ok(())
+    }
 
     /// A preference between cache and LDS, which are apart on AMD GPUs.
     fn hipDeviceSetCacheConfig(cacheConfig: c_uint) => |_| { let _ = cacheConfig; Ok(()) }

@@ -1,7 +1,7 @@
 //! One emulated device.
 
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
 use amdgpu_emulator::{FaultReport, Gfx, LaunchOptions, Machine, MachineOptions, MemoryError, Report};
@@ -32,6 +32,8 @@ pub(crate) struct Device {
     pub(crate) pool: AtomicU64,
     /// What `hipSetDeviceFlags` said.
     pub(crate) flags: AtomicU64,
+    /// Bytes of stack that `hipDeviceSetLimit` has set.
+    pub(crate) stack: AtomicU32,
     options: Mutex<LaunchOptions>,
     launches: AtomicU64,
     wave_instructions: AtomicU64,
@@ -54,6 +56,7 @@ impl Device {
             default_pool: pool as usize,
             pool: AtomicU64::new(pool as u64),
             flags: AtomicU64::new(0),
+            stack: AtomicU32::new(LaunchOptions::default().stack_size),
             options: Mutex::new(initial_options()),
             launches: AtomicU64::new(0),
             wave_instructions: AtomicU64::new(0),
@@ -96,10 +99,13 @@ impl Device {
     }
 
     pub(crate) fn options(&self) -> LaunchOptions {
-        self.options.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let mut options = self.options.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        options.stack_size = self.stack.load(Ordering::Relaxed);
+        options
     }
 
     pub(crate) fn set_options(&self, options: LaunchOptions) {
+        self.stack.store(options.stack_size, Ordering::Relaxed);
         *self.options.lock().unwrap_or_else(PoisonError::into_inner) = options;
     }
 

@@ -226,6 +226,7 @@ fn fault_code(report: &FaultReport) -> hipError_t {
         | Fault::UseAfterFree { .. }
         | Fault::LdsOutOfBounds { .. }
         | Fault::ScratchOutOfBounds { .. }
+        | Fault::StackOverflow { .. }
         | Fault::Misaligned { .. } => hipErrorIllegalAddress,
         Fault::Budget { .. } => hipErrorLaunchTimeOut,
         Fault::Memory(_) => hipErrorOutOfMemory,

@@ -75,6 +75,50 @@ impl Env<'_> {
         found.map(|found| self.raise(found.fault, None))
     }
 
+    /// As [`Env::note_global`], for an atomic of the scalar unit.
+    pub(in crate::exec) fn note_scalar_atomic(
+        &mut self,
+        wave: &Wave,
+        op: &Op,
+        address: u64,
+        size: u32,
+    ) -> Option<Flow> {
+        let mut addresses = [0; LANES];
+        addresses[0] = address;
+        let lanes = Lanes { op, access: Access::Atomic, half: 0, mask: 1, addresses: &addresses, size };
+        self.count_global(lanes);
+        let mut check = self.check.take()?;
+        let found = check.access::<false>(self, wave, lanes);
+        self.check = Some(check);
+        found.map(|found| self.raise(found.fault, None))
+    }
+
+    /// Check mode's note that what the wave has done comes before what those do that wait for `what`: a named barrier, or a
+    /// resource of the device.
+    pub(in crate::exec) fn order_before(&mut self, wave: &Wave, what: u64) {
+        let Some(mut check) = self.check.take() else { return };
+        let actor = check.actor(wave, self.opened);
+        check.races.release(ordering_place(what), actor, actor);
+        // Whatever comes next is behind the release.
+        check.waves[wave.index as usize].actor = 0;
+        self.check = Some(check);
+    }
+
+    /// Check mode's note that what the wave does comes after what those have done that it has waited for.
+    pub(in crate::exec) fn order_after(&mut self, wave: &Wave, what: u64) {
+        let Some(mut check) = self.check.take() else { return };
+        let actor = check.actor(wave, self.opened);
+        check.races.acquire(ordering_place(what), actor);
+        self.check = Some(check);
+    }
+
+    /// Check mode's note that a scalar register holds nothing.
+    pub(in crate::exec) fn forget_scalar(&mut self, wave: &Wave, register: Dst) {
+        if let Some(check) = &mut self.check {
+            check.waves[wave.index as usize].forget(register);
+        }
+    }
+
     #[inline(always)]
     fn note<const IN_LDS: bool>(&mut self, wave: &Wave, lanes: Lanes<'_>) -> Option<Flow> {
         #[cfg(target_arch = "x86_64")]
@@ -101,6 +145,11 @@ impl Env<'_> {
         self.check = Some(check);
         found.map(|found| self.raise(found.fault, found.lane))
     }
+}
+
+/// Where no memory is: the place that stands for something other than memory which orders waves.
+fn ordering_place(what: u64) -> Place {
+    (false, u64::MAX - what)
 }
 
 #[inline(never)]
@@ -247,8 +296,10 @@ impl Check<'_> {
         match into {
             None => {
                 let found = self.note_cells::<false>(look, (start, start + size));
-                if found.is_none() {
+                if found.is_none() && self.stored[0] & 1 != 0 {
                     env.memory.mark_written(start, size);
+                } else if found.is_none() {
+                    env.memory.mark_unwritten(start, size);
                 }
                 return found;
             }
@@ -258,7 +309,8 @@ impl Check<'_> {
                     return Some(self.uninitialised::<false>(look, first));
                 }
                 for dword in 1..size.div_ceil(4) {
-                    if env.memory.first_unwritten(start + dword * 4, 4).is_some() {
+                    let bytes = (size - dword * 4).min(4);
+                    if env.memory.first_unwritten(start + dword * 4, bytes).is_some() {
                         self.waves[wave.index as usize].forget(into.dword(dword as u16));
                     }
                 }

@@ -4,6 +4,7 @@ use super::off::Cross;
 use super::shadow::{COUNTERS, LDS, LOAD, Load, SCALAR, SCALARS, STORE, registers};
 use crate::exec::Code;
 use crate::exec::atomic::Operation;
+use crate::exec::gws;
 use crate::exec::op::{Op, Src};
 use crate::exec::wave::slot;
 use crate::gfx::{Generation, Gfx};
@@ -30,6 +31,8 @@ pub(super) struct Facts {
     pub purpose: &'static str,
     /// Registers whose value goes to memory.
     pub data: List,
+    /// It loads or stores only those of its registers whose bits in M0 are set.
+    pub is_block: bool,
     /// What is written from what: one part, or two for a VOPD instruction and where the low half of a result has
     /// sources of its own; for one of both, four.
     pub parts: Vec<Part>,
@@ -137,14 +140,15 @@ impl FactTable {
             decides: self.list(decides),
             purpose,
             data: self.list(data(op, inst)),
+            is_block: is_block(inst),
             parts,
             waits: waits(inst),
             load: if queues.is_empty() { Load::default() } else { load },
             queues,
             coherent: is_coherent(gfx, inst),
-            compares_and_swaps: op.atomic == Some(Operation::CmpSwap),
+            compares_and_swaps: matches!(op.atomic, Some(Operation::CmpSwap | Operation::CmpSwapF)),
             returns,
-            stops: is_end(inst) || inst.name.starts_with("s_barrier"),
+            stops: is_end(inst) || waits_for_others(inst),
             is_barrier,
             arrives: is_barrier && inst.name != "s_barrier_wait",
             crosses: Cross::of(inst),
@@ -200,7 +204,15 @@ impl FactTable {
 
 /// Whether an instruction may order a workgroup's accesses behind another one's, atomics with an old value aside.
 pub(super) fn synchronises(gfx: Gfx, inst: &Inst) -> bool {
-    is_coherent(gfx, inst) || invalidates(inst)
+    is_coherent(gfx, inst) || invalidates(inst) || gws::is_sync(inst)
+}
+
+/// Whether a wave waits for others there, or tells those that wait for it.
+fn waits_for_others(inst: &Inst) -> bool {
+    inst.name == "s_barrier"
+        || inst.name.starts_with("s_barrier_signal")
+        || inst.name == "s_barrier_wait"
+        || gws::is_sync(inst)
 }
 
 fn is_end(inst: &Inst) -> bool {
@@ -261,6 +273,11 @@ const LOW_FROM_LOW: [&str; 15] = [
     "s_mul_u64",
 ];
 
+/// Whether an instruction loads or stores a block of registers.
+fn is_block(inst: &Inst) -> bool {
+    inst.name.ends_with("_load_block") || inst.name.ends_with("_store_block")
+}
+
 pub(super) fn is_memory(inst: &Inst) -> bool {
     matches!(
         inst.format,
@@ -273,6 +290,8 @@ fn deciding(inst: &Inst) -> (Vec<usize>, &'static str) {
     let srcs = inst.srcs();
     let special = |slot: u8| vec![SCALARS + usize::from(slot)];
     let operands: Vec<&Operand> = match inst.format {
+        // The first one of a store or an atomic is its data.
+        Format::Smem if takes_data(inst) => srcs.iter().skip(1).collect(),
         Format::Smem => srcs.iter().collect(),
         Format::Mubuf => srcs.iter().rev().take(3).collect(),
         // Address, data, scalar address.
@@ -291,11 +310,21 @@ fn deciding(inst: &Inst) -> (Vec<usize>, &'static str) {
         _ => Vec::new(),
     };
     let registers = operands.into_iter().filter(|operand| is_address(operand, inst)).flat_map(registers);
-    (registers.collect(), "an address")
+    // Which registers a block has is decided by M0.
+    let m0 = is_block(inst).then(|| SCALARS + usize::from(slot::M0));
+    (registers.chain(m0).collect(), "an address")
+}
+
+/// Whether a scalar memory instruction has data as its first source.
+fn takes_data(inst: &Inst) -> bool {
+    inst.dsts().is_empty() && (inst.name.contains("_store_") || inst.name.contains("_atomic_"))
 }
 
 /// The registers whose value a store or an atomic takes to memory.
 fn data(op: &Op, inst: &Inst) -> Vec<usize> {
+    if inst.format == Format::Smem && takes_data(inst) {
+        return inst.srcs().iter().take(1).flat_map(registers).collect();
+    }
     let source = match inst.format {
         Format::Mubuf => op.src[3],
         Format::Ds | Format::Flat | Format::Global | Format::Scratch => op.src[1],
@@ -308,6 +337,10 @@ fn data(op: &Op, inst: &Inst) -> Vec<usize> {
 
 /// The counters that a memory instruction counts on, and whether its answer may overtake others.
 fn queues(inst: &Inst, generation: Generation) -> (Vec<usize>, bool) {
+    // They answer on the scalar unit's counter.
+    if inst.name == "s_get_barrier_state" {
+        return (vec![SCALAR], true);
+    }
     let is_cache = inst.dsts().is_empty() && inst.srcs().is_empty();
     if is_cache {
         return (Vec::new(), false);

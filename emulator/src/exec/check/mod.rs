@@ -137,9 +137,14 @@ impl<'m> Check<'m> {
                 return found(Fault::UninitialisedRegister { register, purpose });
             }
             self.stored = [u32::MAX; 2];
-            for &register in table.numbers(facts.data) {
+            let all = wave.m0();
+            for (n, &register) in table.numbers(facts.data).iter().enumerate() {
+                if facts.is_block && all >> n & 1 == 0 {
+                    continue;
+                }
+                let (lanes, _) = shadow.sources(wave, &[register]);
                 for half in 0..wave.halves() {
-                    self.stored[half] &= shadow.lanes(wave, usize::from(register), half);
+                    self.stored[half] &= lanes[half];
                 }
             }
         }
@@ -152,6 +157,15 @@ impl<'m> Check<'m> {
         }
         match &facts.parts[..] {
             [] => {}
+            [part] if facts.is_block => {
+                let loaded: Vec<u16> = (0..)
+                    .zip(table.numbers(part.destinations))
+                    .filter(|(n, _)| wave.m0() >> n & 1 != 0)
+                    .map(|(_, &register)| register)
+                    .collect();
+                let written = shadow.sources(wave, &[]);
+                shadow.spread(wave, part, &loaded, written);
+            }
             [part] => {
                 let written = shadow.sources(wave, table.numbers(part.sources));
                 shadow.spread(wave, part, table.numbers(part.destinations), written);

@@ -1,7 +1,7 @@
 //! What depends on a lane that was off when another one read it.
 //!
-//! Lanes read each other by DPP, `v_permlane…`, `ds_swizzle` and `ds_bpermute`. Of a lane that is off these give zero, or
-//! (`v_permlane64`) whatever its register has: never what the program's author meant. It is no fault yet, since programs
+//! Lanes read each other by DPP, `v_permlane…`, `ds_swizzle`, `ds_bpermute` and `global_load_tr…`. Of a lane that is off
+//! these give zero, or (`v_permlane64`) whatever its register has: never what the program's author meant. It is no fault yet, since programs
 //! often read a neighbour and then do not use it. The result is followed, lane by lane in vector registers and bit by bit
 //! in lane masks, until it decides an address, a branch or which lanes go on, or goes to LDS or global memory.
 //!
@@ -18,6 +18,7 @@ use super::shadow::{SCALARS, name_of, registers};
 use super::{Found, place_of};
 use crate::exec::Code;
 use crate::exec::ds::swizzled_lane;
+use crate::exec::flat::transposed_from;
 use crate::exec::op::{Op, Src, scalar_slot};
 use crate::exec::wave::{AGPR, LANES, Row, Wave, slot};
 use crate::fault::Fault;
@@ -33,6 +34,8 @@ pub(super) enum Cross {
     /// Within rows of 16 lanes, or from the row beside it.
     Permlane(usize),
     Permlane64,
+    /// A load whose elements go to other lanes: of 16 bits, or of 8.
+    LoadTransposed(u32),
 }
 
 impl Cross {
@@ -45,6 +48,8 @@ impl Cross {
             "v_permlane16_b32" | "v_permlane16_var_b32" => Cross::Permlane(0),
             "v_permlanex16_b32" | "v_permlanex16_var_b32" => Cross::Permlane(16),
             "v_permlane64_b32" => Cross::Permlane64,
+            "global_load_tr_b128" => Cross::LoadTransposed(16),
+            "global_load_tr_b64" => Cross::LoadTransposed(8),
             _ => return None,
         })
     }
@@ -174,6 +179,19 @@ fn source_lanes(cross: Cross, wave: &Wave, op: &Op, inst: &Inst) -> Map {
         for lane in (0..size).filter(|lane| exec >> lane & 1 != 0) {
             let into = value(op.src[0], lane).wrapping_add(op.imm as u32) as usize / 4 % size;
             map.from[into] = lane as u8;
+        }
+        return map;
+    }
+    if let Cross::LoadTransposed(bits) = cross {
+        for lane in 0..size {
+            let from = |n| match bits {
+                16 => transposed_from::<4>(lane, n),
+                _ => transposed_from::<2>(lane, n),
+            };
+            if let Some(off) = (0..8).map(from).find(|&from| exec >> from & 1 == 0) {
+                map.from[lane] = off as u8;
+                map.off |= 1 << lane;
+            }
         }
         return map;
     }
@@ -443,7 +461,9 @@ impl Off {
         let read =
             usize::from(matches!(inst.name, "ds_bpermute_b32" | "ds_bpermute_fi_b32" | "ds_permute_b32"));
         let mut all = Bits::default();
-        if let Some(src) = inst.srcs().get(read) {
+        // What a load gives does not come from registers.
+        let srcs = if is_memory(inst) && inst.format != Format::Ds { &[] } else { inst.srcs() };
+        if let Some(src) = srcs.get(read) {
             let bits = self.bits(src);
             let mut crossed = Bits { from: bits.from, ..Bits::default() };
             for lane in 0..wave.size() as usize {
@@ -453,7 +473,7 @@ impl Off {
             }
             all.add(crossed);
         }
-        for (n, src) in inst.srcs().iter().enumerate().filter(|&(n, _)| n != read) {
+        for (n, src) in srcs.iter().enumerate().filter(|&(n, _)| n != read) {
             let is_mask = is_dpp && n == 2 && scalar_slot(src).is_some();
             all.add(if is_mask { self.mask(src) } else { self.bits(src) });
         }

@@ -112,3 +112,88 @@ fn split_barriers_open_when_all_have_signalled() {
     let out = run(Gfx1201, program, |_, _| {});
     assert_eq!(out.s(0), 1);
 }
+
+/// Trap 3 is a debugger's, and nothing without one. gfx12 has four bits of the number, the others eight.
+#[test]
+fn a_debuggers_trap_does_nothing() {
+    // asm Gfx1030
+    let old =
+        ["s_trap 3 ; bf920003", "s_trap 0x103 ; bf920103", "s_trap 19 ; bf920013", "s_trap 1 ; bf920001"];
+    // asm Gfx1100
+    let new =
+        ["s_trap 3 ; bf900003", "s_trap 0x103 ; bf900103", "s_trap 19 ; bf900013", "s_trap 1 ; bf900001"];
+    for gfx in Gfx::ALL {
+        let is_old = matches!(gfx.generation(), Generation::Cdna | Generation::Gfx10);
+        let fault = |text| run(gfx, text, |_, _| {}).fault.map(|(fault, _)| fault);
+        let [debug, high, nineteen, one] = (if is_old { old } else { new }).map(fault);
+        assert_eq!((debug, high), (None, None), "{gfx}");
+        let is_nineteen = gfx.generation() != Generation::Gfx12;
+        assert_eq!(nineteen, is_nineteen.then_some(Fault::Trap { id: 19 }), "{gfx}");
+        assert_eq!(one, Some(Fault::Trap { id: 1 }), "{gfx}");
+    }
+}
+
+/// A pass over each half of a wave of 64 lanes that has lanes on, and none if none has.
+#[test]
+fn subvector_loops_pass_over_both_halves() {
+    // asm Gfx1030
+    let gfx10 = "
+        s_subvector_loop_begin s0, 3 ; bd800003
+        s_add_u32 s2, s2, 1 ; 80028102
+        v_add_nc_u32_e32 v1, 1, v1 ; 4a020281
+        s_subvector_loop_end s0, 65533 ; be00fffd
+    ";
+    // asm Gfx1100
+    let gfx11 = "
+        s_subvector_loop_begin s0, 3 ; bb000003
+        s_add_u32 s2, s2, 1 ; 80028102
+        v_add_nc_u32_e32 v1, 1, v1 ; 4a020281
+        s_subvector_loop_end s0, 65533 ; bb80fffd
+    ";
+    for (gfx, program) in [(Gfx1030, gfx10), (Gfx1100, gfx11)] {
+        for (exec, passes) in [(0x7_0000_0005_u64, 2), (5, 1), (5 << 32, 1), (0, 0)] {
+            let out = run(gfx, program, |wave, _| {
+                *wave = Wave::new(64);
+                wave.sgpr[usize::from(slot::EXEC)] = exec as u32;
+                wave.sgpr[usize::from(slot::EXEC) + 1] = (exec >> 32) as u32;
+            });
+            assert_eq!((out.s(2), out.s64(slot::EXEC)), (passes, exec), "{gfx}, {exec:#x}");
+            for lane in 0..64 {
+                assert_eq!(u64::from(out.v(1, lane)), exec >> lane & 1, "{gfx}, {exec:#x}, lane {lane}");
+            }
+        }
+        assert_eq!(run(gfx, program, |_, _| {}).s(2), 1, "{gfx}, 32 lanes");
+    }
+}
+
+/// The state has the signals from bit 16 on, the members from bit 4 on, and whether the barrier is one.
+#[test]
+fn named_barriers_count_members_and_signals() {
+    // asm Gfx1201
+    let program = "
+        s_get_barrier_state s2, 1 ; be825081
+        s_mov_b32 m0, 0x30001 ; befd00ff 00030001
+        s_barrier_init m0 ; be80517d
+        s_get_barrier_state s4, 1 ; be845081
+        s_barrier_signal_isfirst 1 ; be804f81
+        s_cselect_b32 s5, 1, 0 ; 98058081
+        s_barrier_signal m0 ; be804e7d
+        s_get_barrier_state s6, m0 ; be86507d
+        s_barrier_join 1 ; be805281
+        s_barrier_signal_isfirst 1 ; be804f81
+        s_cselect_b32 s7, 1, 0 ; 98078081
+        s_get_barrier_state s8, 1 ; be885081
+        s_barrier_wait 1 ; bf940001
+        s_barrier_leave ; bf950000
+        s_cselect_b32 s9, 1, 0 ; 98098081
+        s_get_barrier_state s10, 1 ; be8a5081
+        s_get_barrier_state s11, -1 ; be8b50c1
+    ";
+    let out = run(Gfx1201, program, |_, _| {});
+    assert_eq!(out.fault, None);
+    assert_eq!([2, 4, 6].map(|register| out.s(register)), [0, 0x31, 0x2_0031]);
+    // The third signal opened it.
+    assert_eq!([5, 7].map(|register| out.s(register)), [1, 0]);
+    assert_eq!([8, 9, 10].map(|register| out.s(register)), [0x31, 0, 0x21]);
+    assert_eq!(out.s(11), 0x11);
+}

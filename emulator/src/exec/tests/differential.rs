@@ -92,7 +92,7 @@ fn compare(gfx: Gfx, memory: &Memory, program: &[&Encoding], random: &mut Random
     bytes.extend(assemble(gfx, ""));
     let code = Code::prepare(gfx, &[(0, &bytes)], &[0]);
     let mut env = Env::new(&code, 0, memory, 0, None);
-    env.begin_workgroup(1);
+    env.begin_workgroup(1, (0, 0));
     let mut fast = Wave::new(gfx.wave_size());
     fast.sgpr[..128].copy_from_slice(&slow.s[..128]);
     fast.set_scc(slow.scc);

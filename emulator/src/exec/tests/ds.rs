@@ -140,3 +140,91 @@ fn swizzles_follow_their_pattern() {
         assert_eq!(out.v(4, lane), 5);
     }
 }
+
+/// Zeros of both signs are equal, and a NaN is not equal to itself.
+#[test]
+fn compare_and_store_of_floats_compares_floats() {
+    // asm Gfx90a
+    let cdna = "
+        ds_cmpst_rtn_f32 v4, v0, v1, v2 ; d8620000 04020100
+        ds_cmpst_rtn_f64 v[6:7], v3, v[8:9], v[10:11] ; d8e20000 060a0803
+    ";
+    // asm Gfx1030
+    let gfx10 = "
+        ds_cmpst_rtn_f32 v4, v0, v1, v2 ; d8c40000 04020100
+        ds_cmpst_rtn_f64 v[6:7], v3, v[8:9], v[10:11] ; d9c40000 060a0803
+    ";
+    // The sources have changed places.
+    // asm Gfx1100
+    let gfx11 = "
+        ds_cmpstore_rtn_f32 v4, v0, v2, v1 ; d8c40000 04010200
+        ds_cmpstore_rtn_f64 v[6:7], v3, v[10:11], v[8:9] ; d9c40000 06080a03
+    ";
+    let floats = [(-0.0, 0.0, true), (f64::NAN, f64::NAN, false), (1.0, 1.0, true), (2.0, 3.0, false)];
+    let (single, double) = (|x: f64| (x as f32).to_bits(), |x: f64| x.to_bits());
+    for (gfx, program) in [(Gfx90a, cdna), (Gfx1030, gfx10), (Gfx1100, gfx11)] {
+        let out = run(gfx, program, |wave, env| {
+            wave.sgpr[usize::from(slot::EXEC)] = 0xf;
+            wave.sgpr[usize::from(slot::EXEC) + 1] = 0;
+            for (n, (there, ..)) in floats.into_iter().enumerate() {
+                env.lds[n * 4..][..4].copy_from_slice(&single(there).to_le_bytes());
+                env.lds[0x40 + n * 8..][..8].copy_from_slice(&double(there).to_le_bytes());
+            }
+            set_lanes(wave, 0, |lane| lane as u32 * 4);
+            set_lanes(wave, 3, |lane| 0x40 + lane as u32 * 8);
+            let compare = |lane: usize| floats[lane % 4].1;
+            set_lanes(wave, 1, |lane| single(compare(lane)));
+            set_lanes(wave, 2, |_| single(5.0));
+            set_lanes(wave, 8, |lane| double(compare(lane)) as u32);
+            set_lanes(wave, 9, |lane| (double(compare(lane)) >> 32) as u32);
+            set_lanes(wave, 11, |_| (double(5.0) >> 32) as u32);
+        });
+        assert_eq!(out.fault, None, "{gfx}");
+        for (n, (there, _, swaps)) in floats.into_iter().enumerate() {
+            let value = if swaps { 5.0 } else { there };
+            assert_eq!(
+                (out.v(4, n), word(&out.lds, n * 4)),
+                (single(there), single(value)),
+                "{gfx}, {there}"
+            );
+            let wide = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
+            let stored = wide(word(&out.lds, 0x40 + n * 8), word(&out.lds, 0x44 + n * 8));
+            assert_eq!(
+                (wide(out.v(6, n), out.v(7, n)), stored),
+                (double(there), double(value)),
+                "{gfx}, {there}"
+            );
+        }
+    }
+}
+
+/// One wave takes what it has given, and is alone at a barrier; whether waves wait, `launch` has.
+#[test]
+fn global_sync_counts_credits() {
+    // asm Gfx90a
+    let cdna = "
+        ds_gws_init v0 offset:63 gds ; d933003f 00000000
+        ds_gws_barrier v0 offset:63 gds ; d93b003f 00000000
+        ds_gws_sema_v gds ; d9350000 00000000
+        ds_gws_sema_p gds ; d9390000 00000000
+        ds_gws_sema_br v2 gds ; d9370000 00000002
+        ds_gws_sema_p gds ; d9390000 00000000
+        ds_gws_sema_p gds ; d9390000 00000000
+        ds_gws_sema_release_all gds ; d9310000 00000000
+    ";
+    // asm Gfx1030
+    let gfx10 = "
+        ds_gws_init v0 offset:63 gds ; d866003f 00000000
+        ds_gws_barrier v0 offset:63 gds ; d876003f 00000000
+        ds_gws_sema_v gds ; d86a0000 00000000
+        ds_gws_sema_p gds ; d8720000 00000000
+        ds_gws_sema_br v2 gds ; d86e0000 00000002
+        ds_gws_sema_p gds ; d8720000 00000000
+        ds_gws_sema_p gds ; d8720000 00000000
+        ds_gws_sema_release_all gds ; d8620000 00000000
+    ";
+    for (gfx, program) in [(Gfx90a, cdna), (Gfx::Gfx942, cdna), (Gfx1030, gfx10), (Gfx1100, gfx10)] {
+        let out = run(gfx, program, |wave, _| set_lanes(wave, 2, |_| 2));
+        assert_eq!(out.fault, None, "{gfx}");
+    }
+}

@@ -100,7 +100,7 @@ fn run_with(
     memory.write(base, &bytes).expect("allocated");
     let code = Code::prepare(gfx, &[(0, &bytes)], &[0]);
     let mut env = Env::new(&code, base, memory, 1024, None);
-    env.begin_workgroup(1);
+    env.begin_workgroup(1, (0, 0));
     let mut wave = Wave::new(gfx.wave_size());
     wave.sgpr[usize::from(slot::EXEC)] = u32::MAX;
     wave.sgpr[usize::from(slot::EXEC) + 1] = if gfx.wave_size() == 64 { u32::MAX } else { 0 };

@@ -328,3 +328,160 @@ fn every_way_to_set_mode_reaches_the_vector_unit() {
     assert_eq!([3, 4, 5].map(|register| out.v(register, 7)), [0x3f80_0000, 0x3f80_0001, 0x3f80_0000]);
     assert_eq!([6, 7].map(|register| out.v(register, 7)), [0, 0x0400_0000]);
 }
+
+/// gfx12 has DX10_CLAMP and IEEE on for good, and shows neither.
+#[test]
+fn mode_of_gfx12_has_no_bits_for_clamp_and_ieee() {
+    // asm Gfx1201
+    let program = "
+        s_getreg_b32 s2, hwreg(HW_REG_WAVE_MODE) ; b882f801
+        s_setreg_imm32_b32 hwreg(HW_REG_WAVE_MODE), 0x3ff ; b980f801 000003ff
+        s_getreg_b32 s3, hwreg(HW_REG_WAVE_MODE) ; b883f801
+        s_setreg_imm32_b32 hwreg(HW_REG_WAVE_MODE, 8, 2), 0 ; b9800a01 00000000
+        s_getreg_b32 s4, hwreg(HW_REG_WAVE_MODE, 8, 2) ; b8840a01
+        v_max_num_f32_e64 v1, v0, v0 clamp ; d5168001 00020100
+    ";
+    let out = run(Gfx1201, program, |wave, _| set_lanes(wave, 0, |_| 0x7fc0_0000));
+    assert_eq!([2, 3, 4].map(|register| out.s(register)), [0xf0, 0xff, 0]);
+    // A NaN is clamped to zero.
+    assert_eq!((out.wave.mode >> 8 & 3, out.v(1, 0)), (3, 0));
+}
+
+/// Every instruction takes a cycle here.
+#[test]
+fn clocks_go_on_within_a_wave() {
+    // asm Gfx90a
+    let cdna = "
+        s_memtime s[4:5] ; c0900100 00000000
+        s_nop 0 ; bf800000
+        s_memtime s[6:7] ; c0900180 00000000
+        s_memrealtime s[8:9] ; c0940200 00000000
+    ";
+    // asm Gfx1030
+    let gfx10 = "
+        s_memtime s[4:5] ; f4900100 00000000
+        s_nop 0 ; bf800000
+        s_memtime s[6:7] ; f4900180 00000000
+        s_memrealtime s[8:9] ; f4940200 00000000
+        s_getreg_b32 s10, hwreg(HW_REG_SHADER_CYCLES) ; b90af81d
+        s_getreg_b32 s11, hwreg(HW_REG_SHADER_CYCLES, 0, 20) ; b90b981d
+    ";
+    let clock = 5 << 32 | 0xabcd_e120;
+    for (gfx, program) in [(Gfx90a, cdna), (Gfx942, cdna), (Gfx1030, gfx10)] {
+        let out = run(gfx, program, |_, env| env.clock = clock);
+        assert_eq!(out.s64(4) & !15, clock, "{gfx}");
+        assert_eq!((out.s64(6) - out.s64(4), out.s64(8) - out.s64(6)), (2, 1), "{gfx}");
+        if gfx == Gfx1030 {
+            // 20 bits.
+            assert_eq!((out.s(10) & !15, out.s(11) - out.s(10)), (0xd_e120, 1));
+        }
+    }
+    // asm Gfx1100
+    let gfx11 = "
+        s_getreg_b32 s8, hwreg(HW_REG_SHADER_CYCLES, 0, 20) ; b888981d
+        s_getreg_b32 s9, hwreg(HW_REG_SHADER_CYCLES, 0, 20) ; b889981d
+        s_sendmsg_rtn_b64 s[4:5], sendmsg(MSG_RTN_GET_REALTIME) ; be844d83
+        s_sendmsg_rtn_b64 s[6:7], sendmsg(MSG_RTN_GET_REALTIME) ; be864d83
+    ";
+    for gfx in [Gfx1100, Gfx1151] {
+        let out = run(gfx, gfx11, |_, env| env.clock = clock);
+        assert_eq!((out.s(8) & !15, out.s(9) - out.s(8)), (0xd_e120, 1), "{gfx}");
+        assert_eq!((out.s64(4) & !15, out.s64(6) - out.s64(4)), (clock, 1), "{gfx}");
+    }
+    // asm Gfx1201
+    let gfx12 = "
+        s_getreg_b32 s8, hwreg(HW_REG_SHADER_CYCLES_LO) ; b888f81d
+        s_getreg_b32 s9, hwreg(HW_REG_SHADER_CYCLES_LO) ; b889f81d
+        s_getreg_b32 s10, hwreg(HW_REG_SHADER_CYCLES_HI) ; b88af81e
+        s_sendmsg_rtn_b64 s[4:5], sendmsg(MSG_RTN_GET_REALTIME) ; be844d83
+    ";
+    let out = run(Gfx1201, gfx12, |_, env| env.clock = clock);
+    assert_eq!((out.s(8) & !15, out.s(9) - out.s(8), out.s(10)), (0xabcd_e120, 1, 5));
+    assert_eq!(out.s64(4) & !15, clock);
+}
+
+/// Only lanes that are on count; flags stay until they are cleared. The vector unit divides by zero, then adds 1 and
+/// 2^-60.
+#[test]
+fn exceptions_accumulate_until_they_are_cleared() {
+    // asm Gfx90a
+    let cdna = "
+        s_getreg_b32 s2, hwreg(HW_REG_TRAPSTS, 0, 7) ; b8823003
+        v_rcp_f32_e32 v1, v0 ; 7e024500
+        v_rcp_iflag_f32_e32 v1, v0 ; 7e024700
+        s_getreg_b32 s3, hwreg(HW_REG_TRAPSTS, 0, 7) ; b8833003
+        s_setreg_imm32_b32 hwreg(HW_REG_TRAPSTS, 0, 7), 0 ; ba003003 00000000
+        v_add_f64 v[2:3], v[4:5], v[6:7] ; d2800002 00020d04
+        s_getreg_b32 s4, hwreg(HW_REG_TRAPSTS, 0, 7) ; b8843003
+    ";
+    // asm Gfx1030
+    let gfx10 = "
+        s_getreg_b32 s2, hwreg(HW_REG_TRAPSTS, 0, 7) ; b9023003
+        v_rcp_f32_e32 v1, v0 ; 7e025500
+        v_rcp_iflag_f32_e32 v1, v0 ; 7e025700
+        s_getreg_b32 s3, hwreg(HW_REG_TRAPSTS, 0, 7) ; b9033003
+        s_setreg_imm32_b32 hwreg(HW_REG_TRAPSTS, 0, 7), 0 ; ba803003 00000000
+        v_add_f64 v[2:3], v[4:5], v[6:7] ; d5640002 00020d04
+        s_getreg_b32 s4, hwreg(HW_REG_TRAPSTS, 0, 7) ; b9043003
+    ";
+    // asm Gfx1100
+    let gfx11 = "
+        s_getreg_b32 s2, hwreg(HW_REG_TRAPSTS, 0, 7) ; b8823003
+        v_rcp_f32_e32 v1, v0 ; 7e025500
+        v_rcp_iflag_f32_e32 v1, v0 ; 7e025700
+        s_getreg_b32 s3, hwreg(HW_REG_TRAPSTS, 0, 7) ; b8833003
+        s_setreg_imm32_b32 hwreg(HW_REG_TRAPSTS, 0, 7), 0 ; b9803003 00000000
+        v_add_f64 v[2:3], v[4:5], v[6:7] ; d7270002 00020d04
+        s_getreg_b32 s4, hwreg(HW_REG_TRAPSTS, 0, 7) ; b8843003
+        s_setreg_imm32_b32 hwreg(HW_REG_TRAPSTS, 0, 7), 0 ; b9803003 00000000
+        v_dual_mul_f32 v2, v8, v8 :: v_dual_add_f32 v3, v9, v9 ; c8c81108 02021309
+        s_getreg_b32 s5, hwreg(HW_REG_TRAPSTS, 0, 7) ; b8853003
+    ";
+    let set_up = |wave: &mut Wave, _: &mut Env<'_>| {
+        wave.sgpr[usize::from(slot::EXEC)] = !(1 << 5);
+        // In the lane that is off, infinities that cancel.
+        let off =
+            |value: f64, other: f64| move |lane| if lane == 5 { other.to_bits() } else { value.to_bits() };
+        let (a, b) = (off(1.0, f64::INFINITY), off(2f64.powi(-60), f64::NEG_INFINITY));
+        set_lanes(wave, 4, |lane| a(lane) as u32);
+        set_lanes(wave, 5, |lane| (a(lane) >> 32) as u32);
+        set_lanes(wave, 6, |lane| b(lane) as u32);
+        set_lanes(wave, 7, |lane| (b(lane) >> 32) as u32);
+        set_lanes(wave, 8, |_| 2f32.powi(-75).to_bits());
+        set_lanes(wave, 9, |_| f32::MAX.to_bits());
+    };
+    for (gfx, program) in [
+        (Gfx90a, cdna),
+        (Gfx942, cdna),
+        (Gfx1011, gfx10),
+        (Gfx1030, gfx10),
+        (Gfx1100, gfx11),
+        (Gfx1151, gfx11),
+    ] {
+        let out = run(gfx, program, set_up);
+        assert_eq!([2, 3, 4].map(|register| out.s(register)), [0, 0x44, 0x20], "{gfx}");
+        if gfx.generation() == Generation::Gfx11 {
+            // Underflow, overflow, both inexact.
+            assert_eq!(out.s(5), 0x38, "{gfx}");
+        }
+    }
+}
+
+#[test]
+fn exceptions_of_gfx12_are_those_of_the_scalar_unit_too() {
+    // asm Gfx1201
+    let program = "
+        s_add_f32 s5, s0, s1 ; a0050100
+        s_getreg_b32 s2, hwreg(HW_REG_WAVE_EXCP_FLAG_USER, 0, 7) ; b8823012
+        s_setreg_imm32_b32 hwreg(HW_REG_WAVE_EXCP_FLAG_USER, 0, 7), 0 ; b9803012 00000000
+        v_rcp_f32_e32 v1, v0 ; 7e025500
+        s_getreg_b32 s3, hwreg(HW_REG_WAVE_EXCP_FLAG_USER, 0, 7) ; b8833012
+        s_mul_f32 s5, s0, s1 ; a2050100
+        v_s_rcp_f32 s5, s0 ; d6840005 00000000
+        s_getreg_b32 s4, hwreg(HW_REG_WAVE_EXCP_FLAG_USER, 0, 7) ; b8843012
+    ";
+    let out = run(Gfx1201, program, |wave, _| {
+        (wave.sgpr[0], wave.sgpr[1]) = (1f32.to_bits(), 2f32.powi(-30).to_bits());
+    });
+    assert_eq!([2, 3, 4].map(|register| out.s(register)), [0x20, 4, 4]);
+}

@@ -2,7 +2,7 @@
 
 use super::float::{self, Host};
 use super::lane::{Entry, MaskLane, V};
-use super::mode::Mode;
+use super::mode::{Env, Mode};
 use super::soft::{self, Format};
 use super::ty::{F16, F32, F64, I32, I64, Nil, U32, U64};
 
@@ -80,26 +80,23 @@ pub(super) fn entry(name: &str) -> Option<Entry> {
     })
 }
 
-/// How far a division scales its operands, and from which exponent differences on.
+/// How far a division scales its operands, and from which difference of exponents on the result is scaled back.
 struct Scale {
     by: i32,
-    /// Exponent of the quotient from which on its computation might overflow.
-    huge: i32,
-    /// Biased exponent of a numerator so small that its remainder would be denormal.
-    tiny: i32,
+    extreme: i32,
 }
 
 fn scale<F: Format>() -> Scale {
     match F::WIDTH {
-        32 => Scale { by: 64, huge: 96, tiny: 23 },
-        _ => Scale { by: 128, huge: 768, tiny: 53 },
+        32 => Scale { by: 64, extreme: 96 },
+        _ => Scale { by: 128, extreme: 768 },
     }
 }
 
 /// `v_div_scale`: `x` is the denominator or the numerator; the bit tells `v_div_fmas` to undo the scaling.
 ///
-/// Chosen so that the compiler's division (scale, reciprocal, Newton steps, fmas, fixup) has neither overflow nor
-/// loss of precision in between.
+/// The bit depends on the difference of the biased exponents alone, where those of zeros and denormals are 0;
+/// [the module](super) says where that is from.
 struct DivScale<F>(std::marker::PhantomData<F>);
 
 impl<F: Host> MaskLane for DivScale<F> {
@@ -113,33 +110,34 @@ impl<F: Host> MaskLane for DivScale<F> {
     #[inline(always)]
     fn lane(mode: &Mode, x: V<F>, d: V<F>, n: V<F>, _: bool) -> (V<F>, bool) {
         let env = F::env(mode);
-        let Scale { by, huge, tiny } = scale::<F::Format>();
+        let Scale { by, extreme } = scale::<F::Format>();
         let [x, d, n] = [x, d, n].map(|x| soft::flush_in::<F::Format>(F::bits(x), env));
-        let magnitude = |x: u64| F::of(x & !F::Format::SIGN);
-        // Below the normal range, zero included. The host divides as IEEE 754 says.
-        let small = |n: V<F>| F::bits(F::div(n, magnitude(d))) & F::Format::INF == 0;
         let exponent = |x: u64| ((x & F::Format::INF) >> F::Format::MAN) as i32;
-        let special = |x: u64| x & F::Format::INF == F::Format::INF;
-        let small_quotient = !special(n) && !special(d) && small(magnitude(n));
-        let small_reciprocal = !special(d) && small(F::of(F::Format::ONE));
-        let (by, bit) = if soft::is_zero::<F::Format>(d) || soft::is_zero::<F::Format>(n) {
-            return (F::of(F::Format::NAN), false);
-        } else if exponent(n) - exponent(d) >= huge {
-            (if x == d { by } else { 0 }, true)
-        } else if soft::is_denormal::<F::Format>(d) {
-            (by, false)
-        } else if small_reciprocal && small_quotient {
-            (if x == d { -by } else { 0 }, true)
-        } else if small_reciprocal {
-            (-by, false)
-        } else if small_quotient {
-            (if x == n { by } else { 0 }, true)
-        } else if exponent(n) <= tiny {
-            (by, false)
+        let difference = exponent(n) - exponent(d);
+        let bit = difference.abs() >= extreme;
+        let is_denominator = x == d;
+        let by = if difference >= extreme {
+            if is_denominator { by } else { 0 }
+        } else if exponent(d) == 0 {
+            by
+        } else if exponent(d) >= 2 * F::Format::BIAS - 1 {
+            // The reciprocal may be denormal.
+            if bit && !is_denominator { 0 } else { -by }
+        } else if difference <= -extreme {
+            if is_denominator { 0 } else { by }
+        } else if exponent(n) <= F::Format::MAN as i32 + 1 {
+            // The remainder would be denormal.
+            by
         } else {
-            (0, false)
+            0
         };
-        (if by == 0 { F::of(x) } else { F::of(soft::ldexp::<F::Format>(x, by, env)) }, bit)
+        if soft::is_zero::<F::Format>(d) || soft::is_zero::<F::Format>(n) {
+            (F::of(F::Format::SIGN | F::Format::NAN), bit)
+        } else if by == 0 && !soft::is_nan::<F::Format>(x) {
+            (F::of(x), bit)
+        } else {
+            (F::of(soft::ldexp::<F::Format>(x, by, env)), bit)
+        }
     }
 }
 
@@ -164,6 +162,12 @@ impl<F: Host> MaskLane for DivFmas<F> {
             }
         }
         let [a, b, c] = [F::bits(a), F::bits(b), F::bits(c)];
+        // Sources are never flushed, and an invalid product wins against a NaN in the addend.
+        let env = Env { flush_in: false, ..env };
+        let zero_by_infinity = |a, b| soft::is_zero::<F::Format>(a) && soft::is_inf::<F::Format>(b);
+        if zero_by_infinity(a, b) || zero_by_infinity(b, a) {
+            return (F::of(F::Format::SIGN | F::Format::NAN), false);
+        }
         let by = match bit {
             false => 0,
             true if c & F::Format::INF > F::Format::ONE => scale::<F::Format>().by,

@@ -14,7 +14,6 @@ pub(super) trait Host: Float {
     fn add(a: V<Self>, b: V<Self>) -> V<Self>;
     fn mul(a: V<Self>, b: V<Self>) -> V<Self>;
     fn fma(a: V<Self>, b: V<Self>, c: V<Self>) -> V<Self>;
-    fn div(a: V<Self>, b: V<Self>) -> V<Self>;
     fn neg(a: V<Self>) -> V<Self>;
     /// Less, equal, or neither.
     fn less(a: V<Self>, b: V<Self>) -> bool;
@@ -55,10 +54,6 @@ macro_rules! host {
             #[inline(always)]
             fn fma(a: $v, b: $v, c: $v) -> $v {
                 <$float>::from_bits(a).mul_add(<$float>::from_bits(b), <$float>::from_bits(c)).to_bits()
-            }
-            #[inline(always)]
-            fn div(a: $v, b: $v) -> $v {
-                (<$float>::from_bits(a) / <$float>::from_bits(b)).to_bits()
             }
             #[inline(always)]
             fn neg(a: $v) -> $v {
@@ -114,10 +109,6 @@ impl Host for F16 {
     #[inline(always)]
     fn fma(a: u16, b: u16, c: u16) -> u16 {
         half::fma(a, b, c)
-    }
-    #[inline(always)]
-    fn div(a: u16, b: u16) -> u16 {
-        half::narrow(half::widen(a) / half::widen(b))
     }
     #[inline(always)]
     fn neg(a: u16) -> u16 {
@@ -328,10 +319,13 @@ fn single(name: &str) -> Option<Entry> {
         }
         "v_mac_f32" => defined!(F32: |_m, env, a, b, c| mad::<soft::F32>(a, b, c, env)).accumulating(),
         "v_mad_f16" => defined!(F16: |_m, env, a, b, c| mad::<soft::F16>(a, b, c, env)).keeping_half(),
-        "v_mad_legacy_f16" | "v_madak_f16" | "v_madmk_f16" => {
-            defined!(F16: |_m, env, a, b, c| mad::<soft::F16>(a, b, c, env))
+        "v_mad_legacy_f16" => defined!(F16: |_m, env, a, b, c| mad::<soft::F16>(a, b, c, env)),
+        "v_madak_f16" | "v_madmk_f16" => {
+            defined!(F16: |_m, env, a, b, c| mad::<soft::F16>(a, b, c, env)).keeping_half()
         }
-        "v_mac_f16" => defined!(F16: |_m, env, a, b, c| mad::<soft::F16>(a, b, c, env)).accumulating(),
+        "v_mac_f16" => {
+            defined!(F16: |_m, env, a, b, c| mad::<soft::F16>(a, b, c, env)).accumulating().keeping_half()
+        }
         "v_fma_legacy_f16" => Entry::lane::<Fma<F16>>(),
 
         // Direct3D 9: zero times anything is +0.
@@ -586,12 +580,13 @@ fn div_fixup<F: Format>(q: u64, d: u64, n: u64, env: Env) -> u64 {
         ((true, true), _) | (_, (true, true)) => F::SIGN | F::NAN,
         ((true, _), _) | (_, (_, true)) => sign | F::INF,
         (_, (true, _)) | ((_, true), _) => sign,
-        // So far beyond the range that only the rounding direction matters. The quotient of the steps before
-        // may be anything then.
-        _ if F::WIDTH > 16 && exponent(n) - exponent(d) < 1 - F::BIAS - F::MAN as i32 - 1 => {
+        // So far below the range that only the rounding direction matters. The quotient of the steps before may be
+        // anything then.
+        _ if F::WIDTH > 16 && exponent(n) - exponent(d) < -F::BIAS - F::MAN as i32 => {
             soft::round::<F>(Exact { neg: sign != 0, exp: -5000, man: 1 }, env)
         }
-        _ if F::WIDTH > 16 && exponent(n) - exponent(d) > F::BIAS + 2 => {
+        // Above it, they have overflowed, or made a NaN of infinities.
+        _ if q & !F::SIGN & F::MASK >= F::INF => {
             soft::round::<F>(Exact { neg: sign != 0, exp: 5000, man: 1 }, env)
         }
         _ => sign | q & !F::SIGN,

@@ -10,8 +10,13 @@
 //!   NaN, where no manual says otherwise (`v_div_fixup`, roots and logarithms of negative numbers: the negative one).
 //! - A lane mask that an instruction writes is zero in lanes that EXEC, or DPP, leaves out.
 //! - A denormal result is flushed by its rounded value.
-//! - `v_div_scale` and `v_div_fixup` are such that the compiler's division sequence is correctly rounded for all
-//!   operands, overflow and denormals included. The manuals' text for two denominators near the limits is not.
+//! - `v_div_scale`, `v_div_fmas` and `v_div_fixup` do what GPUs do, not what the manuals say, which contradict each other
+//!   and make the compiler's division sequence wrong near the limits. What GPUs do is in two sets of public tests that
+//!   agree: those of AMD's emulator rocjitsu (`division_test.cpp`), checked on gfx1100 and gfx1201, and tinygrad's
+//!   (`test/amd/hw/test_vop3.py`), compared with RDNA3. The differences: the bit of `v_div_scale` is set from a difference
+//!   of 96 between the exponents on (f64: 768), in both directions, a zero's exponent being 0; `v_div_fixup` makes an
+//!   overflow of a quotient that is infinite or NaN; `v_div_fmas` scales down where the addend is below 2. In tinygrad's
+//!   kernel f32 denormals are flushed: a denormal denominator is a zero there, and NaN the result.
 //! - Reciprocals, roots, exponentials, logarithms and sines: [`transcendental`]. Dot products: [`dot`]. Order and
 //!   rounding of matrix sums: [`matrix`].
 
@@ -20,6 +25,7 @@ mod compare;
 mod convert;
 mod cross;
 mod dot;
+pub(super) mod exceptions;
 mod fetch;
 mod float;
 mod half;

@@ -7,6 +7,7 @@ mod cross;
 mod differential;
 mod division;
 mod encodings;
+mod exceptions;
 mod lanes;
 mod masks;
 mod matrix;

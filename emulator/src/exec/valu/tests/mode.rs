@@ -237,3 +237,23 @@ fn maximum_of_a_signalling_nan_depends_on_ieee_in_every_format() {
         }
     }
 }
+
+/// Instructions of gfx8's set keep the destination's high half, gfx9's zero it; `v_mad_legacy_f16` is the latter.
+#[test]
+fn f16_products_and_sums_keep_the_high_half() {
+    for gfx in [Gfx::Gfx90a, Gfx::Gfx942] {
+        let mut lab = Lab::new(gfx);
+        let mut result = |register: u16, text: &str, hex: &str| {
+            lab.set(1, |_| 0x7777_4000).set(2, |_| 0x6666_3c00).set(register, |_| 0xabcd_4200);
+            lab.run(text, hex).get(register, 63)
+        };
+        // 2 * 1 + 3, and with a constant of 1: 2 * 1 + 1.
+        assert_eq!(result(3, "v_mac_f16_e32 v3, v1, v2", "01050646"), 0xabcd_4500);
+        assert_eq!(result(3, "v_mac_f16_e64 v3, v1, v2", "030023d101050200"), 0xabcd_4500);
+        let dpp = "v_mac_f16_dpp v3, v1, v2 quad_perm:[0,1,2,3] row_mask:0xf bank_mask:0xf";
+        assert_eq!(result(3, dpp, "fa04064601e400ff"), 0xabcd_4500);
+        assert_eq!(result(5, "v_madak_f16 v5, v1, v2, 0x3c00", "01050a4a003c0000"), 0xabcd_4200);
+        assert_eq!(result(6, "v_madmk_f16 v6, v1, 0x3c00, v2", "01050c48003c0000"), 0xabcd_4200);
+        assert_eq!(result(7, "v_mad_legacy_f16 v7, v1, v2, v7", "0700ead101051e04"), 0x4500);
+    }
+}

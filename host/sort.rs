@@ -73,7 +73,9 @@ pub fn argsort<T: Sortable>(
             Slot::value(distance),
             Slot::value(u32::from(last)),
         ];
-        generated::launch(&SORT, kernel, stream, LaunchConfig::auto(), &[], &mut slots)
+        // SAFETY: the slots have the types of `asort_step`. The first step, at distance 0, writes positions of each row, which
+        // the others exchange; all sizes and distances are powers of two.
+        unsafe { generated::launch(&SORT, kernel, stream, LaunchConfig::auto(), &[], &mut slots) }
     };
     step(TILE, 0, false)?;
     let mut size = 2 * TILE;

@@ -91,11 +91,11 @@ static UNCHECKED: [Kernel; 1] = [Kernel {
 
 const fn pointer(name: &'static str) -> Arg {
     let ty = ArgType::Pointer { mutable: true, pointee: "f32" };
-    Arg { name, ty, size: 8, nullable: false, len: None, layout: None }
+    Arg::new(name, ty, 8)
 }
 
 const fn scalar(name: &'static str, ty: &'static str, size: u32) -> Arg {
-    Arg { name, ty: ArgType::Scalar(ty), size, nullable: false, len: None, layout: None }
+    Arg::new(name, ArgType::Scalar(ty), size)
 }
 
 #[test]

@@ -164,7 +164,7 @@ impl Sortable for f64 {
 )]
 pub unsafe fn asort<const D: bool, T: Sortable>(
     #[len(dst.len() / ncols.max(1) * ncols)] x: *const T,
-    dst: *mut u32,
+    #[len(grid.x * ncols)] dst: *mut u32,
     ncols: i32,
     ncols_pad: i32,
 ) {
@@ -199,7 +199,11 @@ pub unsafe fn asort<const D: bool, T: Sortable>(
 )]
 pub unsafe fn asort_step<const D: bool, T: Sortable>(
     #[len(rows * ncols)] x: *const T,
-    #[len(rows * ncols)] dst: *mut u32,
+    #[promise(
+        "has positions below `ncols`, unless `distance` is 0; `size` and `distance` are powers of two as described"
+    )]
+    #[len(rows * ncols)]
+    dst: *mut u32,
     rows: usize,
     ncols: usize,
     size: usize,

@@ -4,7 +4,7 @@
 //! A wrapper is one call into `candle_amdgpu::generated`, which has all checks; what a kernel's arguments mean
 //! stands in the table. So a thousand wrappers compile in about the time of their type checks.
 
-use crate::signature::{Arg, ArgType, Signature};
+use crate::signature::{Arg, ArgType, Signature, TensorOf};
 use std::fmt::Write;
 use std::path::PathBuf;
 
@@ -111,13 +111,22 @@ fn table_entry(out: &mut String, formulas: &mut Formulas, family: &str, kernel: 
                 l.of.iter().map(|name| position(kernel, name)).collect::<Vec<_>>(),
             ),
         };
+        let tensors: Vec<_> = arg.tensors.iter().map(|tensor| tensor_of(kernel, tensor)).collect();
+        let requires: Vec<_> = arg.requires.iter().map(|text| formulas.condition(kernel, text)).collect();
+        let promises = kernel.promises();
+        let promise = promises.iter().find(|(name, _)| *name == arg.name).map(|(_, text)| text);
         writeln!(
             out,
-            "Arg {{ name: {:?}, ty: {ty}, size: {}, nullable: {}, len: {}, layout: {layout} }},",
+            "Arg {{ name: {:?}, ty: {ty}, size: {}, nullable: {}, len: {}, layout: {layout}, tensors: &[{}], value: {}, \
+             requires: &[{}], promise: {promise:?}, align: {} }},",
             arg.name,
             arg.size,
             arg.nullable,
             formulas.optional(kernel, arg.len.as_deref()),
+            tensors.join(", "),
+            formulas.optional(kernel, arg.value.as_deref()),
+            requires.join(", "),
+            arg.align.unwrap_or(1),
         )
         .expect(STRING);
     }
@@ -127,8 +136,9 @@ fn table_entry(out: &mut String, formulas: &mut Formulas, family: &str, kernel: 
     };
     writeln!(
         out,
-        "], geometry: Geometry {{ workgroup: {:?}, max_workgroup_size: {}, items_per_lane: {}, lds_bytes: {}, \
+        "], derived: {}, geometry: Geometry {{ workgroup: {:?}, max_workgroup_size: {}, items_per_lane: {}, lds_bytes: {}, \
          items: {}, rows: {}, grid: {grid}, lds: {} }} }},",
+        kernel.derived().len(),
         launch.workgroup,
         launch.max_workgroup_size,
         launch.items_per_lane,
@@ -138,6 +148,22 @@ fn table_entry(out: &mut String, formulas: &mut Formulas, family: &str, kernel: 
         formulas.optional(kernel, launch.lds.as_deref()),
     )
     .expect(STRING);
+}
+
+/// A `TensorOf`; its numbers are positions among the values that formulas get.
+fn tensor_of(kernel: &Signature, tensor: &TensorOf) -> String {
+    let place = |name: &str| {
+        let derived = kernel.derived();
+        let at = derived.iter().position(|known| known == name).expect("`derived` has all names of tensors");
+        kernel.args.len() + at
+    };
+    let rank = tensor.rank.as_ref().map(|name| position(kernel, name));
+    let dims: Vec<_> = tensor.dims.iter().map(|name| place(name)).collect();
+    let numel = place(&format!("numel_of_{}", tensor.of));
+    format!(
+        "TensorOf {{ of: {}, rank: {rank:?}, dims: &{dims:?}, numel: {numel} }}",
+        position(kernel, &tensor.of)
+    )
 }
 
 /// The different formulas of a family. Kernels share most, and each is a function that has to be compiled.
@@ -152,7 +178,15 @@ impl Formulas {
 
     /// Name of the constant for an expression.
     fn named(&mut self, kernel: &Signature, expression: &str) -> String {
-        let formula = formula(kernel, expression);
+        self.constant(formula(kernel, expression, "Count::from"))
+    }
+
+    /// Name of the constant for a condition.
+    fn condition(&mut self, kernel: &Signature, expression: &str) -> String {
+        self.constant(formula(kernel, expression, "Count::of_condition"))
+    }
+
+    fn constant(&mut self, formula: String) -> String {
         let index = self.0.iter().position(|known| *known == formula).unwrap_or_else(|| {
             self.0.push(formula);
             self.0.len() - 1
@@ -163,15 +197,23 @@ impl Formulas {
 
 /// A `Formula`: from the values of all arguments (of memory, the lengths) to that of `expression`, where only the
 /// parameters that it names are bound.
-fn formula(kernel: &Signature, expression: &str) -> String {
+fn formula(kernel: &Signature, expression: &str, into: &str) -> String {
     let mut bindings = String::new();
-    for (i, arg) in kernel.args.iter().enumerate() {
-        if names(expression).any(|name| name == arg.name) {
-            write!(bindings, "let {} = v[{i}]; ", ident(&arg.name)).expect(STRING);
+    let derived = kernel.derived();
+    let values = kernel.args.iter().map(|arg| &arg.name).chain(&derived);
+    for (i, value) in values.enumerate() {
+        if names(expression).any(|name| name == value) {
+            write!(bindings, "let {} = v[{i}]; ", ident(value)).expect(STRING);
+        }
+    }
+    for (i, dimensions) in ["grid", "block"].into_iter().enumerate() {
+        if ["x", "y", "z"].iter().any(|d| expression.contains(&format!("{dimensions}.{d}"))) {
+            let at = kernel.args.len() + derived.len() + 3 * i;
+            write!(bindings, "let {dimensions} = Dimensions::at(v, {at}); ").expect(STRING);
         }
     }
     let values = if bindings.is_empty() { "_" } else { "v" };
-    format!("Formula {{ text: {expression:?}, eval: |{values}| {{ {bindings}Count::from({expression}) }} }}")
+    format!("Formula {{ text: {expression:?}, eval: |{values}| {{ {bindings}{into}({expression}) }} }}")
 }
 
 /// The identifiers in an expression.
@@ -206,8 +248,23 @@ fn wrapper(out: &mut String, index: usize, kernel: &Signature) {
             }
             writeln!(notes, "- `{param}`: shape and strides of {}", list(&layout.of)).expect(STRING);
         }
-        let filled_in = arg.layout.is_some() || kernel.layout_over(&arg.name).is_some();
-        if filled_in {
+        if !arg.tensors.is_empty() {
+            layouts.push_str("&[");
+            for tensor in &arg.tensors {
+                let param = tensor_param(kernel, tensor);
+                write!(params, "\n    {param}: &Layout,").expect(STRING);
+                write!(layouts, "{param}, ").expect(STRING);
+                write!(notes, "- `{param}`: shape and strides of `{}`", tensor.of).expect(STRING);
+                let dims = list(&tensor.dims);
+                let dims = if dims.is_empty() { dims } else { format!(", whose dimensions are {dims}") };
+                writeln!(notes, "{dims}").expect(STRING);
+            }
+            layouts.push_str("], ");
+        }
+        for condition in &arg.requires {
+            writeln!(notes, "- `{condition}`").expect(STRING);
+        }
+        if kernel.is_filled_in(arg) {
             slots.push_str("Slot::FILLED_IN, ");
             continue;
         }
@@ -230,21 +287,35 @@ fn wrapper(out: &mut String, index: usize, kernel: &Signature) {
         if let Some(len) = &arg.len {
             writeln!(notes, "- `{}`: at least `{len}` elements", arg.name).expect(STRING);
         }
+        if let Some(bytes) = arg.align {
+            writeln!(notes, "- `{}`: at a multiple of {bytes} bytes", arg.name).expect(STRING);
+        }
         if arg.nullable {
             writeln!(notes, "- `{}`: may be [`Null`](::candle_amdgpu::Null)", arg.name).expect(STRING);
         }
     }
+    let promises = kernel.promises();
+    let mut safety = String::new();
+    for (name, text) in &promises {
+        let head = if safety.is_empty() { "\n# Safety\n" } else { "" };
+        writeln!(safety, "{head}- `{name}`: {text}").expect(STRING);
+    }
     let doc = format!(
-        "{}\n\n{notes}\n# Errors\nBefore anything is launched: a buffer shorter than it must be, a geometry that the \
-         device cannot do, a target without code object. Afterwards: what the launch reports.",
+        "{}\n\n{notes}{safety}\n# Errors\nBefore anything is launched: a buffer shorter than it must be, a geometry \
+         that the device cannot do, a target without code object. Afterwards: what the launch reports.",
         without_links(&kernel.doc)
     );
+    let (unsafety, promised) = match promises.as_slice() {
+        [] => ("", ""),
+        _ => ("unsafe ", "; the caller keeps the promises"),
+    };
     // A parameter a line: compilers cut long lines in their messages, and differently by line number.
     writeln!(
         out,
         "#[doc = {:?}]\n\
-         pub fn {}(\n    stream: &impl AsStream,\n    config: LaunchConfig,{params}\n) -> Result<()> {{\n\
-         launch(&MODULE, &KERNELS[{index}], stream, config, &[{layouts}], &mut [{slots}])\n}}\n",
+         pub {unsafety}fn {}(\n    stream: &impl AsStream,\n    config: LaunchConfig,{params}\n) -> Result<()> {{\n\
+         // SAFETY: the slots have the types of the kernel's parameters{promised}.\n\
+         unsafe {{ launch(&MODULE, &KERNELS[{index}], stream, config, &[{layouts}], &mut [{slots}]) }}\n}}\n",
         doc.trim_start(),
         ident(&kernel.name),
     )
@@ -273,6 +344,15 @@ fn layout_param(kernel: &Signature, arg: &Arg) -> String {
     }
 }
 
+/// The parameter that stands for a tensor's sizes and strides: `layout`, or with the name of the pointer in front where the
+/// kernel has several.
+fn tensor_param(kernel: &Signature, tensor: &TensorOf) -> String {
+    match kernel.tensors().count() {
+        1 => "layout".to_owned(),
+        _ => format!("{}_layout", tensor.of),
+    }
+}
+
 /// `` `a`, `b` ``
 fn list(names: &[String]) -> String {
     names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
@@ -291,7 +371,7 @@ mod tests {
     use crate::signature::{LaunchHints, LayoutOf};
 
     fn arg(name: &str, ty: ArgType) -> Arg {
-        Arg { name: name.into(), ty, size: 8, nullable: false, len: None, layout: None }
+        Arg::new(name, ty, 8)
     }
 
     fn scalar(name: &str, ty: &str) -> Arg {
@@ -363,7 +443,7 @@ mod tests {
 
     #[test]
     fn expressions_bind_the_parameters_they_name() {
-        let f = formula(&affine(), "numel * 2");
+        let f = formula(&affine(), "numel * 2", "Count::from");
         assert_eq!(
             f,
             "Formula { text: \"numel * 2\", eval: |v| { let numel = v[0]; Count::from(numel * 2) } }"

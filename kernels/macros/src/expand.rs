@@ -8,10 +8,14 @@ use syn::spanned::Spanned;
 use syn::{Error, Expr, GenericParam, Ident, ItemFn, Result};
 
 use crate::attribute::{Attribute, Launch};
-use crate::formula;
-use crate::function::Function;
+use crate::formula::{self, Formula, Scope};
+use crate::function::{Dims, Function};
 use crate::instances::{Combination, combinations};
 use crate::json;
+
+/// The attributes of parameters.
+const PARAMETER_KEYS: [&str; 8] =
+    ["len", "nullable", "layout", "tensors", "value", "requires", "promise", "align"];
 
 /// Output of the attribute: the function, and everything made from it or the error.
 pub fn kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
@@ -33,7 +37,7 @@ pub fn kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
     for input in &mut plain.sig.inputs {
         let (syn::FnArg::Typed(syn::PatType { attrs, .. })
         | syn::FnArg::Receiver(syn::Receiver { attrs, .. })) = input;
-        attrs.retain(|a| !["len", "nullable", "layout"].iter().any(|ours| a.path().is_ident(ours)));
+        attrs.retain(|a| !PARAMETER_KEYS.iter().any(|ours| a.path().is_ident(ours)));
     }
     let made = attributes.and_then(|attributes| all(&attributes, &Function::new(item)?));
     let made = made.unwrap_or_else(Error::into_compile_error);
@@ -187,7 +191,11 @@ fn entry(function: &Function, combination: &Combination, callee: &TokenStream) -
 
 fn record(attribute: &Attribute, function: &Function, combination: &Combination) -> Result<TokenStream> {
     let launch = &attribute.launch;
-    let text = |e: &Expr| formula::text(e, function, combination);
+    let constants = std::cell::RefCell::new(Vec::new());
+    let over = |scope| Formula { function, combination, scope, constants: &constants };
+    // What decides how much is launched is computed from the arguments alone, which a launch by name has as well.
+    let text = |e: &Expr| over(Scope::Arguments).text(e);
+    let bound = |e: &Expr| over(Scope::Launch).text(e);
     let mut lds: Expr = syn::parse_quote!(0);
     let mut lds_formula = None;
     match &launch.lds_bytes {
@@ -201,25 +209,49 @@ fn record(attribute: &Attribute, function: &Function, combination: &Combination)
         Some(grid) => Some(json::array(grid.iter().map(text).collect::<Result<Vec<_>>>()?)),
         None => None,
     };
-    let args = function.params.iter().map(|p| {
-        let layout = p.layout.as_ref().map(|l| {
-            json::object([
-                ("numel", Some(json::string(&l.numel.to_string()))),
-                ("num_dims", Some(json::string(&l.num_dims.to_string()))),
-                ("of", Some(json::array(l.of.iter().map(|i| json::string(&i.to_string()))))),
-            ])
-        });
-        Ok(json::object([
-            ("name", Some(json::string(&p.name.to_string()))),
-            ("nullable", p.nullable.then(|| "true".to_owned())),
-            ("len", p.len.as_ref().map(text).transpose()?),
-            ("layout", layout),
-        ]))
-    });
+    let args: Vec<_> = function
+        .params
+        .iter()
+        .map(|p| {
+            let layout = p.layout.as_ref().map(|l| {
+                json::object([
+                    ("numel", Some(json::string(&l.numel.to_string()))),
+                    ("num_dims", Some(json::string(&l.num_dims.to_string()))),
+                    ("of", Some(json::array(l.of.iter().map(|i| json::string(&i.to_string()))))),
+                ])
+            });
+            let tensor = |tensor: &crate::function::Tensor| {
+                let (dims, rank) = match &tensor.dims {
+                    Dims::Named(names) => {
+                        (Some(json::array(names.iter().map(|i| json::string(&i.to_string())))), None)
+                    }
+                    Dims::Counted(count) => (None, Some(json::string(&count.to_string()))),
+                };
+                json::object([
+                    ("of", Some(json::string(&tensor.of.to_string()))),
+                    ("dims", dims),
+                    ("rank", rank),
+                ])
+            };
+            let conditions = p.requires.iter().map(|e| over(Scope::Launch).condition(e));
+            let requires = json::array(conditions.collect::<Result<Vec<_>>>()?);
+            Ok(json::object([
+                ("name", Some(json::string(&p.name.to_string()))),
+                ("nullable", p.nullable.then(|| "true".to_owned())),
+                ("len", p.len.as_ref().map(bound).transpose()?),
+                ("layout", layout),
+                ("tensors", (!p.tensors.is_empty()).then(|| json::array(p.tensors.iter().map(tensor)))),
+                ("value", p.value.as_ref().map(|e| over(Scope::Tensors).text(e)).transpose()?),
+                ("requires", (!p.requires.is_empty()).then_some(requires)),
+                ("promise", p.promise.as_ref().map(|text| json::string(&text.value()))),
+                ("align", p.align.as_ref().map(|bytes| bytes.base10_digits().to_owned())),
+            ]))
+        })
+        .collect::<Result<_>>()?;
     let json = json::object([
         ("name", Some(json::string(&combination.name))),
         ("doc", Some(json::string(&function.doc))),
-        ("args", Some(json::array(args.collect::<Result<Vec<_>>>()?))),
+        ("args", Some(json::array(args))),
         (
             "launch",
             Some(json::object([("items", items), ("rows", rows), ("grid", grid), ("lds", lds_formula)])),
@@ -229,8 +261,11 @@ fn record(attribute: &Attribute, function: &Function, combination: &Combination)
     let symbol = format!("{}.signature", combination.name);
     let types = function.params.iter().map(|p| &p.ty);
     let count = function.params.len();
+    let constants = constants.into_inner();
+    let known = constants.len();
     Ok(quote! {
         const LDS_BYTES: usize = #lds;
+        const CONSTANTS: [u32; #known] = [#((#constants) as u32),*];
         #[cfg(any(target_arch = "amdgpu", target_arch = "nvptx64"))]
         const _: () = {
             const FILE: &str = ::core::file!();
@@ -238,10 +273,10 @@ fn record(attribute: &Attribute, function: &Function, combination: &Combination)
             // Exported, not `#[used]`: with LTO rustc 1.96 writes an `llvm.used` of the wrong address space.
             #[unsafe(export_name = #symbol)]
             #[cfg_attr(target_arch = "amdgpu", unsafe(link_section = ".amdgpu.kernels"))]
-            static RECORD: ::amdgpu_device::record::Record<#count, { FILE.len() }, { TEXT.len() }> =
+            static RECORD: ::amdgpu_device::record::Record<#count, #known, { FILE.len() }, { TEXT.len() }> =
                 ::amdgpu_device::record::Record::new(
                     WORKGROUP, MAX_WORKGROUP, ITEMS_PER_LANE, LDS_BYTES, #line,
-                    [#(::amdgpu_device::record::Argument::of::<#types>()),*], FILE, TEXT,
+                    [#(::amdgpu_device::record::Argument::of::<#types>()),*], CONSTANTS, FILE, TEXT,
                 );
         };
     })

@@ -4,7 +4,10 @@ use proc_macro2::Ident;
 use quote::ToTokens;
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
-use syn::{Error, Expr, FnArg, GenericParam, ItemFn, Pat, Result, ReturnType, Token, Type, parenthesized};
+use syn::{
+    Error, Expr, FnArg, GenericParam, ItemFn, LitInt, LitStr, Pat, Result, ReturnType, Token, Type,
+    bracketed, parenthesized,
+};
 
 /// A function that can be a kernel.
 pub struct Function {
@@ -21,6 +24,28 @@ pub struct Param {
     pub nullable: bool,
     pub len: Option<Expr>,
     pub layout: Option<Layout>,
+    pub tensors: Vec<Tensor>,
+    /// What the wrapper computes the value from.
+    pub value: Option<Expr>,
+    pub requires: Vec<Expr>,
+    /// What the caller must see to, since nothing checks it.
+    pub promise: Option<LitStr>,
+    /// Bytes of which the address must be a multiple.
+    pub align: Option<LitInt>,
+}
+
+/// One of `#[tensors(a[b, c], w[..rank])]`: a pointer, and the names of its dimensions or of the parameter that counts them.
+pub struct Tensor {
+    pub of: Ident,
+    pub dims: Dims,
+}
+
+/// The dimensions of a tensor.
+pub enum Dims {
+    /// These.
+    Named(Vec<Ident>),
+    /// As many as this parameter says.
+    Counted(Ident),
 }
 
 /// `#[layout(numel, num_dims, of(a, b))]`
@@ -69,7 +94,40 @@ impl Function {
                 self.named(name, true, "must be a pointer parameter, whose layout this is")?;
             }
         }
+        for param in self.params.iter().filter(|p| !p.tensors.is_empty()) {
+            if !param.is_pointer() {
+                return Err(Error::new_spanned(&param.ty, "sizes and strides are a pointer: `*const usize`"));
+            }
+            for tensor in &param.tensors {
+                self.named(
+                    &tensor.of,
+                    true,
+                    "must be a pointer parameter, whose sizes and strides these are",
+                )?;
+                match &tensor.dims {
+                    Dims::Counted(count) => self.named(count, false, "must be an integer parameter")?,
+                    Dims::Named(names) => {
+                        if let Some(name) = names.iter().find(|name| self.param(name).is_some()) {
+                            let text =
+                                format!("`{name}` is a parameter: a dimension needs a name of its own");
+                            return Err(Error::new(name.span(), text));
+                        }
+                    }
+                }
+            }
+        }
         Ok(())
+    }
+
+    /// The tensor that lies at the pointer `name`, where a parameter has its sizes and strides.
+    pub fn tensor(&self, name: &Ident) -> Option<&Tensor> {
+        self.params.iter().flat_map(|p| &p.tensors).find(|tensor| tensor.of == *name)
+    }
+
+    /// Whether a dimension of a tensor has this name.
+    pub fn is_dimension(&self, name: &Ident) -> bool {
+        let mut tensors = self.params.iter().flat_map(|p| &p.tensors);
+        tensors.any(|tensor| matches!(&tensor.dims, Dims::Named(names) if names.contains(name)))
     }
 
     fn named(&self, name: &Ident, pointer: bool, must: &str) -> Result<()> {
@@ -114,6 +172,11 @@ impl Param {
             nullable: false,
             len: None,
             layout: None,
+            tensors: Vec::new(),
+            value: None,
+            requires: Vec::new(),
+            promise: None,
+            align: None,
         };
         let mut error = None;
         input.attrs.retain(|attr| {
@@ -121,13 +184,28 @@ impl Param {
                 Some("nullable") => attr.meta.require_path_only().map(|_| param.nullable = true),
                 Some("len") => attr.parse_args().map(|e| param.len = Some(e)),
                 Some("layout") => attr.parse_args().map(|l| param.layout = Some(l)),
+                Some("tensors") => attr
+                    .parse_args_with(Punctuated::<Tensor, Token![,]>::parse_terminated)
+                    .map(|tensors| param.tensors.extend(tensors)),
+                Some("value") => attr.parse_args().map(|e| param.value = Some(e)),
+                Some("requires") => attr
+                    .parse_args_with(Punctuated::<Expr, Token![,]>::parse_terminated)
+                    .map(|conditions| param.requires.extend(conditions)),
+                Some("promise") => attr.parse_args().map(|text| param.promise = Some(text)),
+                Some("align") => attr.parse_args().map(|bytes| param.align = Some(bytes)),
                 _ => return true,
             };
             error = error.take().or(result.err());
             false
         });
-        if error.is_none() && (param.nullable || param.len.is_some()) && !param.is_pointer() {
-            error = Some(Error::new_spanned(&param.ty, "`#[nullable]` and `#[len]` are for pointers"));
+        let of_pointer =
+            param.nullable || param.len.is_some() || param.promise.is_some() || param.align.is_some();
+        if error.is_none() && of_pointer && !param.is_pointer() {
+            let text = "`#[nullable]`, `#[len]`, `#[align]` and `#[promise]` are for pointers";
+            error = Some(Error::new_spanned(&param.ty, text));
+        }
+        if error.is_none() && param.value.is_some() && param.is_pointer() {
+            error = Some(Error::new_spanned(&param.ty, "`#[value]` is for integers"));
         }
         match error {
             Some(error) => Err(error),
@@ -137,6 +215,20 @@ impl Param {
 
     pub fn is_pointer(&self) -> bool {
         matches!(self.ty, Type::Ptr(_))
+    }
+}
+
+impl Parse for Tensor {
+    fn parse(input: ParseStream) -> Result<Self> {
+        let of = input.parse()?;
+        let content;
+        bracketed!(content in input);
+        if content.peek(Token![..]) {
+            content.parse::<Token![..]>()?;
+            return Ok(Tensor { of, dims: Dims::Counted(content.parse()?) });
+        }
+        let names = Punctuated::<Ident, Token![,]>::parse_terminated(&content)?;
+        Ok(Tensor { of, dims: Dims::Named(names.into_iter().collect()) })
     }
 }
 

@@ -29,15 +29,15 @@ const PATCH_BYTES: usize = 8192;
     ),
 )]
 pub unsafe fn im2col<T: Scalar>(
-    dst_numel: usize,
+    #[value(batch * h_out * w_out * channels * h_k * w_k)] dst_numel: usize,
     h_out: usize,
     w_out: usize,
     h_k: usize,
     w_k: usize,
-    stride: usize,
-    padding: usize,
-    dilation: usize,
-    #[len(8)] info: *const usize,
+    #[requires(stride <= 4294967295)] stride: usize,
+    #[requires(padding <= 4294967295)] padding: usize,
+    #[requires(dilation <= 4294967295)] dilation: usize,
+    #[tensors(src[batch, channels, height, width])] info: *const usize,
     src: *const T,
     #[len(dst_numel)] dst: *mut T,
 ) {
@@ -72,13 +72,13 @@ pub unsafe fn im2col<T: Scalar>(
     ),
 )]
 pub unsafe fn im2col1d<T: Scalar>(
-    numel: usize,
+    #[value(batch * l_out * channels)] numel: usize,
     l_out: usize,
     l_k: usize,
-    stride: usize,
-    padding: usize,
-    dilation: usize,
-    #[len(6)] info: *const usize,
+    #[requires(stride <= 4294967295)] stride: usize,
+    #[requires(padding <= 4294967295)] padding: usize,
+    #[requires(dilation <= 4294967295)] dilation: usize,
+    #[tensors(src[batch, channels, length])] info: *const usize,
     src: *const T,
     #[len(numel * l_k)] dst: *mut T,
 ) {
@@ -496,12 +496,12 @@ impl<T: Scalar> Windows<T> {
 )]
 pub unsafe fn col2im1d<T: Scalar>(
     dst_el: usize,
-    l_out: usize,
+    #[requires(l_out >= 1)] l_out: usize,
     l_in: usize,
-    c_out: usize,
+    #[requires(c_out >= 1)] c_out: usize,
     k_size: usize,
-    stride: usize,
-    src: *const T,
+    #[requires(stride >= 1)] stride: usize,
+    #[len(dst_el.div_ceil((c_out * l_out).max(1)) * l_in * c_out * k_size)] src: *const T,
     #[len(dst_el)] dst: *mut T,
 ) {
     // SAFETY: the caller gives buffers of these shapes

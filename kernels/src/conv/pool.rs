@@ -58,13 +58,16 @@ mean! {
     ),
 )]
 pub unsafe fn avg_pool2d<T: Mean>(
-    src_numel: usize,
+    #[value(src.numel())] src_numel: usize,
     w_k: usize,
     h_k: usize,
-    w_stride: usize,
-    h_stride: usize,
-    #[len(8)] info: *const usize,
-    #[len(src_numel.min(1))] src: *const T,
+    #[requires(w_stride >= 1)] w_stride: usize,
+    #[requires(h_stride >= 1)] h_stride: usize,
+    #[tensors(src[batch, channels, rows, columns])] info: *const usize,
+    src: *const T,
+    #[len(
+        batch * channels * ((rows + w_stride - w_k).max(0) / w_stride) * ((columns + h_stride - h_k).max(0) / h_stride)
+    )]
     dst: *mut T,
 ) {
     let _ = src_numel;
@@ -93,13 +96,16 @@ pub unsafe fn avg_pool2d<T: Mean>(
     ),
 )]
 pub unsafe fn max_pool2d<T: Extremum>(
-    src_numel: usize,
+    #[value(src.numel())] src_numel: usize,
     w_k: usize,
     h_k: usize,
-    w_stride: usize,
-    h_stride: usize,
-    #[len(8)] info: *const usize,
-    #[len(src_numel.min(1))] src: *const T,
+    #[requires(w_stride >= 1)] w_stride: usize,
+    #[requires(h_stride >= 1)] h_stride: usize,
+    #[tensors(src[batch, channels, rows, columns])] info: *const usize,
+    src: *const T,
+    #[len(
+        batch * channels * ((rows + w_stride - w_k).max(0) / w_stride) * ((columns + h_stride - h_k).max(0) / h_stride)
+    )]
     dst: *mut T,
 ) {
     let _ = src_numel;

@@ -20,9 +20,9 @@ pub unsafe fn upsample_nearest2d<T: Scalar>(
     h_out: usize,
     w_scale: f64,
     h_scale: f64,
-    #[len(8)] info: *const usize,
+    #[tensors(src[batch, channels, rows, columns])] info: *const usize,
     src: *const T,
-    dst: *mut T,
+    #[len(batch * channels * w_out * h_out)] dst: *mut T,
 ) {
     // SAFETY: the caller's
     unsafe {
@@ -136,9 +136,9 @@ pub unsafe fn upsample_bilinear2d<T: Scalar + Convert<f64>>(
     scale_h_factor: f64,
     has_scale_w: bool,
     scale_w_factor: f64,
-    #[len(8)] info: *const usize,
+    #[tensors(src[batch, channels, rows, columns])] info: *const usize,
     src: *const T,
-    dst: *mut T,
+    #[len(batch * channels * w_out * h_out)] dst: *mut T,
 ) where
     f64: Convert<T>,
 {

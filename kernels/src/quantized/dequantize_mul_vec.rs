@@ -24,10 +24,12 @@ use amdgpu_device::prelude::*;
     launch(workgroup = [ACROSS, LANES / ACROSS], max_workgroup = 256, items_per_lane = WORKGROUP_ROWS * 32 / ACROSS, items = nrows * 32),
 )]
 pub unsafe fn dequantize_mul_mat_vec<F: Format>(
+    #[len(nrows * (ncols / F::ELEMENTS) * F::BYTES)]
+    #[align(16)]
     vx: *const u8,
     #[len(ncols)] y: *const f32,
     #[len(nrows)] dst: *mut f32,
-    ncols: i32,
+    #[requires(ncols >= 0, ncols % F::ELEMENTS == 0)] ncols: i32,
     nrows: i32,
 ) {
     // SAFETY: the caller's
@@ -41,10 +43,12 @@ pub unsafe fn dequantize_mul_mat_vec<F: Format>(
     launch(workgroup = [ACROSS, LANES / ACROSS], max_workgroup = 256, items_per_lane = WORKGROUP_ROWS * 32 / ACROSS, items = nrows * 32),
 )]
 pub unsafe fn dequantize_mul_mat_vec_of_rows<F: Format>(
+    #[len(nrows * (ncols / F::ELEMENTS) * F::BYTES)]
+    #[align(16)]
     vx: *const u8,
     #[len(ncols)] y: *const f32,
     #[len(nrows)] dst: *mut f32,
-    ncols: i32,
+    #[requires(ncols >= 0, ncols % F::ELEMENTS == 0)] ncols: i32,
     nrows: i32,
 ) {
     // SAFETY: the caller's

@@ -556,14 +556,18 @@ mod part {
     launch(workgroup = 256, max_workgroup = 256, grid = [nrows_x.div_ceil(128), ncols_y.div_ceil(64), 1]),
 )]
 pub unsafe fn mul_mat<F: Format>(
+    #[len(nrows_x * (ncols_x / F::ELEMENTS) * F::BYTES)]
+    #[align(16)]
     vx: *const u8,
+    #[len((ncols_y - 1) * (nrows_y / 32 * 36) + ncols_x / 32 * 36)]
+    #[align(4)]
     vy: *const u8,
     #[len((ncols_y - 1) * nrows_dst + nrows_x)] dst: *mut f32,
-    ncols_x: i32,
+    #[requires(ncols_x >= 0, ncols_x % F::ELEMENTS == 0)] ncols_x: i32,
     nrows_x: i32,
     ncols_y: i32,
-    nrows_y: i32,
-    nrows_dst: i32,
+    #[requires(nrows_y >= 0)] nrows_y: i32,
+    #[requires(nrows_dst >= 0)] nrows_dst: i32,
 ) {
     let columns = ncols_x.max(0) as u32;
     let matrix = Rows { from: vx, blocks: columns / F::ELEMENTS, count: nrows_x.max(0) as u32, stride: 0 };

@@ -560,13 +560,17 @@ unsafe fn multiply<F: Format, const VECTORS: usize>(
     launch(workgroup = FOR_SEVERAL, max_workgroup = FOR_SEVERAL, items = nrows_x.div_ceil(2) * 32),
 )]
 pub unsafe fn mul_mat_vec<F: Format, const VECTORS: usize>(
+    #[len(nrows_x * (ncols_x / F::ELEMENTS) * F::BYTES)]
+    #[align(16)]
     vx: *const u8,
+    #[len((VECTORS - 1) * (nrows_y / 32 * 36) + ncols_x / 32 * 36)]
+    #[align(4)]
     vy: *const u8,
-    dst: *mut f32,
-    ncols_x: i32,
+    #[len((VECTORS - 1) * nrows_dst + nrows_x)] dst: *mut f32,
+    #[requires(ncols_x >= 0, ncols_x % F::ELEMENTS == 0)] ncols_x: i32,
     nrows_x: i32,
-    nrows_y: i32,
-    nrows_dst: i32,
+    #[requires(nrows_y >= 0)] nrows_y: i32,
+    #[requires(nrows_dst >= 0)] nrows_dst: i32,
 ) {
     if VECTORS == 1 {
         loads_once();

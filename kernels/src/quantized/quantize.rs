@@ -128,7 +128,14 @@ fn place(four: u32) -> usize {
 /// `d = max|x| / 127`, the bytes are `x / d` rounded half away from zero, and the sum is that of `x`, in f32: of four
 /// neighbours `(a + b) + (c + d)`, then of the eight fours as a tree over the distances 4, 2, 1.
 #[amdgpu_kernel(launch(workgroup = 128, items_per_lane = 2 * EACH * BLOCKS))]
-pub unsafe fn quantize_q8_1(x: *const f32, vy: *mut u8, kx: i32, kx_padded: i32) {
+pub unsafe fn quantize_q8_1(
+    #[len(grid.y * block.y * kx)] x: *const f32,
+    #[len(grid.y * block.y * (kx_padded / 32) * 36)]
+    #[align(4)]
+    vy: *mut u8,
+    #[requires(kx >= 0)] kx: i32,
+    #[requires(kx_padded >= 0)] kx_padded: i32,
+) {
     let (kx, blocks) = (kx.max(0) as u32, kx_padded.max(0) as u32 / 32);
     let rows = workgroup_size_y() as usize;
     let whole = is_aligned(x) && kx.is_multiple_of(EACH as u32);

@@ -92,9 +92,10 @@ pub unsafe fn fast_sum_small<T: Scalar<Acc: Lane>>(
     el_to_sum_per_block: usize,
     num_dims: usize,
     #[nullable]
-    #[len(2 * num_dims)]
+    #[tensors(src[..num_dims])]
+    #[requires(src.numel() == dst_el * el_to_sum_per_block)]
     info: *const usize,
-    #[len(0)] src: *const T,
+    src: *const T,
     #[len(dst_el)] dst: *mut T,
 ) {
     // SAFETY: the caller gives a layout that fits its buffers

@@ -17,7 +17,7 @@ use amdgpu_device::{by_vector, unroll};
 )]
 pub unsafe fn rmsnorm<T: Scalar<Acc: Float + Value + Lane>>(
     #[len(dst.len() / n_cols.max(1) * n_cols)] src: *const T,
-    dst: *mut T,
+    #[len(grid.x * n_cols)] dst: *mut T,
     #[nullable]
     #[len(n_cols)]
     alpha: *const T,
@@ -56,7 +56,7 @@ pub unsafe fn rmsnorm<T: Scalar<Acc: Float + Value + Lane>>(
 )]
 pub unsafe fn layernorm<T: Scalar<Acc: Float + Value + Lane>>(
     #[len(dst.len() / n_cols.max(1) * n_cols)] src: *const T,
-    dst: *mut T,
+    #[len(grid.x * n_cols)] dst: *mut T,
     #[nullable]
     #[len(n_cols)]
     alpha: *const T,

@@ -20,9 +20,15 @@ pub unsafe fn sum<T: Scalar<Acc: Lane>>(
     numel: usize,
     num_dims: usize,
     num_sum_dims: usize,
-    #[len(2 * num_dims + 2 * num_sum_dims)] info: *const usize,
-    #[len(numel)] inp: *const T,
-    out: *mut T,
+    #[promise(
+        "ends with the sizes and the strides of `num_sum_dims` dimensions of `inp`, as if that were contiguous"
+    )]
+    #[len(2 * num_dims + 2 * num_sum_dims)]
+    info: *const usize,
+    #[promise("has each element that the layout in `info` names")]
+    #[len(numel.min(1))]
+    inp: *const T,
+    #[promise("has a sum for each element of the dimensions that are left")] out: *mut T,
 ) {
     // SAFETY: the caller's
     unsafe {

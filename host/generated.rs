@@ -180,8 +180,7 @@ unsafe fn launch_on(
     // The lock is held until the launch is enqueued: the ring may not be reused before.
     let mut staging = None;
     for ((index, arg), operands) in kernel.layout_args().zip(layouts) {
-        let may_be_null = arg.layout.is_some() || arg.nullable && operands.len() == 1;
-        let words = if may_be_null { strided(operands) } else { tensors(operands) };
+        let words = arg.words(operands);
         if !words.is_empty() {
             let ring =
                 staging.get_or_insert_with(|| stream.staging.lock().unwrap_or_else(PoisonError::into_inner));
@@ -319,8 +318,9 @@ fn check_requirements(kernel: &Kernel, values: &[Count]) -> Result<()> {
             let named = |name: &str| {
                 condition.text.split(|c: char| !(c.is_alphanumeric() || c == '_')).any(|n| n == name)
             };
-            let named = kernel.args.iter().zip(values).filter(|(arg, _)| named(arg.name));
-            let named: Vec<_> = named.map(|(arg, value)| format!("{} = {}", arg.name, value.0)).collect();
+            let names = kernel.args.iter().map(|arg| arg.name).chain(kernel.derived.iter().copied());
+            let named = names.zip(values).filter(|(name, _)| named(name));
+            let named: Vec<_> = named.map(|(name, value)| format!("{name} = {}", value.0)).collect();
             return Err(Error::Requirement {
                 kernel: kernel.name.to_owned(),
                 requirement: condition.text.to_owned(),
@@ -369,18 +369,4 @@ fn check_addresses(
         }
     }
     Ok(())
-}
-
-/// Dimensions, then strides of each operand; empty if all are contiguous, which a kernel is told by a null pointer.
-fn strided(operands: &[&Layout]) -> Vec<usize> {
-    if operands.iter().all(|operand| operand.is_contiguous()) {
-        return Vec::new();
-    }
-    let dims = operands[0].shape().iter();
-    dims.chain(operands.iter().flat_map(|operand| operand.strides())).copied().collect()
-}
-
-/// Dimensions and strides of each tensor.
-fn tensors(operands: &[&Layout]) -> Vec<usize> {
-    operands.iter().flat_map(|operand| operand.shape().iter().chain(operand.strides())).copied().collect()
 }

@@ -85,8 +85,8 @@ pub struct Kernel {
     pub line: u32,
     /// Its arguments.
     pub args: &'static [Arg],
-    /// How many numbers formulas get of tensors, behind those of the arguments.
-    pub derived: usize,
+    /// What formulas get of tensors, behind the values of the arguments.
+    pub derived: &'static [&'static str],
     /// How it is meant to be launched.
     pub geometry: Geometry,
 }
@@ -137,6 +137,25 @@ impl Arg {
     }
 }
 
+impl Arg {
+    /// Whether its memory holds what layouts say.
+    pub const fn takes_layouts(&self) -> bool {
+        self.layout.is_some() || !self.tensors.is_empty()
+    }
+
+    /// What its memory holds for these layouts; nothing if the pointer is null, as it may be of contiguous operands.
+    pub(crate) fn words(&self, operands: &[&Layout]) -> Vec<usize> {
+        let shapes = operands.iter().flat_map(|operand| operand.shape().iter().chain(operand.strides()));
+        let strides = operands.iter().flat_map(|operand| operand.strides());
+        let contiguous = operands.iter().all(|operand| operand.is_contiguous());
+        match operands {
+            _ if contiguous && (self.layout.is_some() || self.nullable) => Vec::new(),
+            [first, ..] if self.layout.is_some() => first.shape().iter().chain(strides).copied().collect(),
+            _ => shapes.copied().collect(),
+        }
+    }
+}
+
 /// A tensor whose sizes and strides are in an argument's memory. Numbers named `dims` and `numel` are positions among the
 /// values that formulas get.
 #[derive(Debug)]
@@ -154,7 +173,7 @@ pub struct TensorOf {
 impl Kernel {
     /// How many numbers a formula gets: of the arguments, of tensors, and the geometry.
     pub(crate) fn value_count(&self) -> usize {
-        self.args.len() + self.derived + 6
+        self.args.len() + self.derived.len() + 6
     }
 
     /// Whether layouts or other arguments say what the argument at this position is.
@@ -172,7 +191,7 @@ impl Kernel {
     /// The arguments that take layouts, with their positions.
     pub(crate) fn layout_args(&self) -> impl Iterator<Item = (usize, &'static Arg)> {
         let args = self.args.iter().enumerate();
-        args.filter(|(_, arg)| arg.layout.is_some() || !arg.tensors.is_empty())
+        args.filter(|(_, arg)| arg.takes_layouts())
     }
 
     /// The pointers that these layouts are of, one for each layout.

@@ -77,6 +77,7 @@ static UNCHECKED: [Kernel; 1] = [Kernel {
     file: "",
     line: 1,
     args: &[pointer("buf"), scalar("value", "f32", 4), scalar("numel", "usize", 8)],
+    derived: &[],
     geometry: Geometry {
         workgroup: [256, 1, 1],
         max_workgroup_size: 1024,

@@ -193,21 +193,15 @@ fn small_call(kernel: &'static Kernel, draw: &Draw) -> Option<Call> {
         0 => (draw.small[2], 0),
         numel => (numel / len, len),
     };
-    let words: Vec<usize> = layout.shape().iter().chain(layout.strides()).copied().collect();
-    let words =
-        Array::from_fn(DType::Usize, words.len(), |i| Value::from_int(DType::Usize, words[i] as i128));
     let grid = match draw.grid {
         Grid::Candle => candle_rows(rows.div_ceil(256), 256),
         other => other,
     };
-    Call::new(kernel, grid, vec![], |name, dtype| match name {
+    Call::new(kernel, grid, vec![vec![layout.clone()]], |name, dtype| match name {
         "src" => memory(addends(dtype, layout.required_len(), &mut draw.random(0)), draw, 0),
         "dst" => memory(draw.array(dtype, rows, 1), draw, 1),
-        "info" if layout.is_contiguous() && layout.offset() == 0 => Some(Input::Null),
-        "info" => Some(Input::Memory(Operand { data: words.clone(), shift: 0 })),
         "dst_el" => number(dtype, rows),
         "el_to_sum_per_block" => number(dtype, len),
-        "num_dims" => number(dtype, layout.rank()),
         _ => None,
     })
 }
@@ -215,14 +209,8 @@ fn small_call(kernel: &'static Kernel, draw: &Draw) -> Option<Call> {
 fn small_expected(call: &Call) -> (Array, Tolerance) {
     let number = |name| call.value(name).to_int() as usize;
     let src = call.memory("src").expect("`src` is never null");
-    let (rows, len, rank) = (number("dst_el"), number("el_to_sum_per_block"), number("num_dims"));
-    let layout = match call.memory("info") {
-        None => Layout::flat(rows * len),
-        Some(words) => {
-            let words: Vec<usize> = (0..words.len()).map(|i| words.get(i).to_int() as usize).collect();
-            Layout::new(&words[..rank], &words[rank..], 0).expect("as it was drawn")
-        }
-    };
+    let (rows, len) = (number("dst_el"), number("el_to_sum_per_block"));
+    let layout = &call.layouts[0][0];
     let elements: Vec<Value> = layout.indices().map(|i| src.get(i)).collect();
     let data = Array::from_fn(src.dtype(), rows, |i| {
         reduce::sum(src.dtype(), elements[i * len..][..len].iter().copied())

@@ -136,9 +136,9 @@ fn table_entry(out: &mut String, formulas: &mut Formulas, family: &str, kernel: 
     };
     writeln!(
         out,
-        "], derived: {}, geometry: Geometry {{ workgroup: {:?}, max_workgroup_size: {}, items_per_lane: {}, lds_bytes: {}, \
+        "], derived: &{:?}, geometry: Geometry {{ workgroup: {:?}, max_workgroup_size: {}, items_per_lane: {}, lds_bytes: {}, \
          items: {}, rows: {}, grid: {grid}, lds: {} }} }},",
-        kernel.derived().len(),
+        kernel.derived(),
         launch.workgroup,
         launch.max_workgroup_size,
         launch.items_per_lane,

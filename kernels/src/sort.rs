@@ -264,6 +264,10 @@ impl<T: Sortable, const D: bool> Sorter<T, D> {
     }
 
     /// Sorts `size` elements from `begin` on.
+    ///
+    /// # Safety
+    /// As for [`compare`](Self::compare), but `dst` may hold anything. Nobody else has to do with the block, which begins at a multiple
+    /// of `size`, a power of two; all lanes of the workgroup come here.
     #[inline(always)]
     unsafe fn sort_block(&self, begin: usize, size: usize) {
         let tile = self.lanes as usize * HELD;
@@ -285,6 +289,9 @@ impl<T: Sortable, const D: bool> Sorter<T, D> {
     }
 
     /// Compares at `distance` and all smaller ones in the `size` elements from `begin` on.
+    ///
+    /// # Safety
+    /// As for [`compare`](Self::compare), in a block as in [`sort_block`](Self::sort_block).
     #[inline(always)]
     unsafe fn clean_block(&self, begin: usize, size: usize, distance: usize) {
         let tile = self.lanes as usize * HELD;
@@ -307,6 +314,9 @@ impl<T: Sortable, const D: bool> Sorter<T, D> {
 
     /// Compares pairs in `dst`: `count` from number `first` on. At `distance` from each other, or, if that is `size`, mirrored
     /// in each block of `size`.
+    ///
+    /// # Safety
+    /// `x` and `dst` have `columns` elements, `dst` has positions below that, and `size` and `distance` are powers of two or 0.
     #[inline(always)]
     unsafe fn compare(&self, first: usize, count: usize, size: usize, distance: usize) {
         let mirrored = distance == size;
@@ -332,6 +342,10 @@ impl<T: Sortable, const D: bool> Sorter<T, D> {
         }
     }
 
+    /// The element at position `index`, with that.
+    ///
+    /// # Safety
+    /// `x` has an element there.
     #[inline(always)]
     unsafe fn item(&self, index: u32) -> T::Item {
         // SAFETY: the caller's
@@ -345,6 +359,9 @@ impl<T: Sortable, const D: bool> Sorter<T, D> {
     }
 
     /// Sorts the tile of `E` elements for each lane at `begin`.
+    ///
+    /// # Safety
+    /// `x` and `dst` have `columns` elements, of which `begin` is one or the end.
     #[inline(always)]
     unsafe fn sort_tile<const E: usize>(&self, begin: usize) {
         let mine = self.mine::<E>(begin);
@@ -374,6 +391,9 @@ impl<T: Sortable, const D: bool> Sorter<T, D> {
     }
 
     /// Compares the tile at `begin` at `distance` and all smaller ones.
+    ///
+    /// # Safety
+    /// As for [`sort_tile`](Self::sort_tile), and `dst` has positions below `columns`.
     #[inline(always)]
     unsafe fn clean_tile(&self, begin: usize, distance: usize) {
         let mine = self.mine::<HELD>(begin);
@@ -395,6 +415,10 @@ impl<T: Sortable, const D: bool> Sorter<T, D> {
         unsafe { self.store::<HELD>(mine, items) }
     }
 
+    /// Writes the positions of a lane's elements, of which the first is number `mine`, as far as there are such.
+    ///
+    /// # Safety
+    /// `dst` has `columns` elements.
     #[inline(always)]
     unsafe fn store<const E: usize>(&self, mine: usize, items: [T::Item; E]) {
         // SAFETY: the caller's

@@ -9,13 +9,22 @@ use syn::{Error, Expr, GenericParam, Ident, ItemFn, Result};
 
 use crate::attribute::{Attribute, Launch};
 use crate::formula::{self, Formula, Scope};
-use crate::function::{Dims, Function};
+use crate::function::{Dims, Function, doc};
 use crate::instances::{Combination, combinations};
 use crate::json;
 
 /// The attributes of parameters.
 const PARAMETER_KEYS: [&str; 8] =
     ["len", "nullable", "layout", "tensors", "value", "requires", "promise", "align"];
+
+/// What a caller must see to, which is what the attributes say; lines of a doc comment.
+const SAFETY: [&str; 5] = [
+    "",
+    " # Safety",
+    " Memory is as long, as aligned and as laid out as the attributes of the parameters say, and what they require and",
+    " promise holds. A pointer without any has what the kernel accesses. Memory that is written is not used by anything else",
+    " meanwhile.",
+];
 
 /// Output of the attribute: the function, and everything made from it or the error.
 pub fn kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
@@ -31,9 +40,12 @@ pub fn kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
     if !item.attrs.iter().any(|a| a.path().is_ident("inline")) {
         item.attrs.push(syn::parse_quote!(#[inline(always)]));
     }
-    // What a caller must see to is what the attributes say, and the argument list is Candle's.
-    item.attrs.push(syn::parse_quote!(#[allow(clippy::missing_safety_doc, clippy::too_many_arguments)]));
+    // The argument list is Candle's.
+    item.attrs.push(syn::parse_quote!(#[allow(clippy::too_many_arguments)]));
     let mut plain = item.clone();
+    if item.sig.unsafety.is_some() && !doc(&item).contains("# Safety") {
+        plain.attrs.extend(SAFETY.map(|line| -> syn::Attribute { syn::parse_quote!(#[doc = #line]) }));
+    }
     for input in &mut plain.sig.inputs {
         let (syn::FnArg::Typed(syn::PatType { attrs, .. })
         | syn::FnArg::Receiver(syn::Receiver { attrs, .. })) = input;

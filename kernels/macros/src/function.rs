@@ -276,7 +276,8 @@ fn check_signature(item: &ItemFn) -> Result<()> {
     Ok(())
 }
 
-fn doc(item: &ItemFn) -> String {
+/// The text of the doc comment.
+pub fn doc(item: &ItemFn) -> String {
     let lines = item.attrs.iter().filter(|a| a.path().is_ident("doc")).filter_map(|a| {
         let syn::Meta::NameValue(meta) = &a.meta else { return None };
         let Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(text), .. }) = &meta.value else { return None };

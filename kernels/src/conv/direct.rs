@@ -148,6 +148,11 @@ struct Step {
     dilation: [usize; 2],
 }
 
+/// The convolution of images with weights: `dst` has images of the size `out`.
+///
+/// # Safety
+/// `src` has the images, `kernel` the weights, `dst` a result for each batch, channel and place. The groups divide the channels
+/// of both. No step of a transposed convolution is 0.
 #[inline(always)]
 unsafe fn convolve<T: Scalar, const TRANSPOSED: bool>(
     image: Image,
@@ -265,6 +270,9 @@ impl Axis {
 impl Shape {
     /// Each lane has `N` channels of `M` places. With `SHORT`, numbers of 32 bits count the results, and what is computed
     /// of rows and columns.
+    ///
+    /// # Safety
+    /// As for [`convolve`]. A group has `N` channels of the result at least.
     #[inline(always)]
     unsafe fn run<T: Scalar, const TRANSPOSED: bool, const SHORT: bool, const N: usize, const M: usize>(
         self,
@@ -377,6 +385,9 @@ struct Taps<T> {
 
 impl<T: Scalar> Taps<T> {
     /// Adds to places that are `inside`, as `ALL` may say of all. Not zeros to the others: a weight may be infinite.
+    ///
+    /// # Safety
+    /// There are so many channels of the source, at each place that is `inside`, and as many weights of `N` channels.
     #[inline(always)]
     unsafe fn add<const ALL: bool, const N: usize, const M: usize>(
         self,

@@ -125,6 +125,9 @@ struct Pool {
 
 impl Pool {
     /// Folds each window, from what `begin` makes of its first element.
+    ///
+    /// # Safety
+    /// `src` has the image, `dst` an element for each window that fits into it. No step is 0.
     #[inline(always)]
     unsafe fn each<T: Scalar, A: Copy>(
         self,
@@ -167,6 +170,9 @@ impl Pool {
 
     /// Windows of `K` rows and columns in steps of `S` in both, of which a lane has `N` in each of [`ROWS`] rows: it
     /// reads a vector, and what is beyond it, once for all of them.
+    ///
+    /// # Safety
+    /// As for [`each`](Self::each); the image [has blocks](Self::has_blocks) of `N · S` columns, and a window fits into it.
     #[inline(always)]
     unsafe fn blocks<T: Scalar, A: Copy, const K: usize, const S: usize, const N: usize>(
         self,
@@ -266,6 +272,9 @@ impl Pool {
     }
 
     /// Any windows, one by one: a lane has one in each of [`ROWS`] rows.
+    ///
+    /// # Safety
+    /// As for [`each`](Self::each), and a window fits into the image.
     #[inline(always)]
     unsafe fn windows<T: Scalar, A: Copy>(
         self,

@@ -53,6 +53,9 @@ fn place(at: usize, scale: f64, size: usize) -> usize {
 }
 
 /// `N` elements at a time where rows of the result are made of so many, else one by one.
+///
+/// # Safety
+/// `src` has the image, `dst` has images of the size `out`, as many channels of as many.
 #[inline(always)]
 unsafe fn repeat<T: Scalar, const N: usize>(
     image: Image,
@@ -78,6 +81,10 @@ unsafe fn repeat<T: Scalar, const N: usize>(
 }
 
 /// Blocks of `N` elements of a row of the result, each with those below it. With `SHORT`, numbers of 32 bits count them.
+///
+/// # Safety
+/// As for [`repeat`]; the image is not empty, rows of the result are whole blocks at multiples of their size, and with `SHORT`
+/// there are fewer than 2³² elements.
 #[inline(always)]
 unsafe fn repeat_blocks<T: Scalar, const N: usize, const SHORT: bool>(
     image: Image,

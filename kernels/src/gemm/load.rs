@@ -146,6 +146,10 @@ impl<T: Element, const ROWS: usize, const LANES: usize> Loader<T, ROWS, LANES> {
         chunks
     }
 
+    /// Loads chunk number `i` of a step element by element; what is beyond `k` is 0.
+    ///
+    /// # Safety
+    /// As for [`load`](Self::load).
     #[inline(always)]
     unsafe fn single(&self, i: usize, first: usize, k: usize) -> Chunk {
         let Operand { at, by_row, by_k } = self.operand;

@@ -133,6 +133,10 @@ pub unsafe fn across<T: Element>(size: [usize; 3], a: Operand<T>, b: Operand<T>,
     }
 }
 
+/// [`across`], with `PER` rows for each lane.
+///
+/// # Safety
+/// As for [`across`].
 #[inline(always)]
 unsafe fn across_by<T: Element, const PER: usize>(
     [m, n, k]: [usize; 3],

@@ -88,6 +88,9 @@ struct Step<F: Format> {
 
 impl<F: Format> Step<F> {
     /// Loads chunk number `at` of the rows.
+    ///
+    /// # Safety
+    /// The rows and the vector have such a chunk.
     #[inline(always)]
     unsafe fn load(rows: [*const u8; ROWS], vector: *const u8, at: u32) -> Self {
         let (block, chunk) = (at / F::CHUNKS, at % F::CHUNKS);

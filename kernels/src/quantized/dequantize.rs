@@ -58,6 +58,9 @@ pub(super) unsafe fn elements<F: Format, const WORDS: usize>(
 }
 
 /// Stores elements, at once if `WHOLE`.
+///
+/// # Safety
+/// `out` has room for them, at a multiple of 16 bytes if `WHOLE`.
 #[inline(always)]
 unsafe fn write<O: Float, const WORDS: usize, const N: usize, const WHOLE: bool>(
     out: *mut O,
@@ -99,6 +102,9 @@ impl<F: Format, const WORDS: usize> Unit<F, WORDS> {
     const PER_BLOCK: u32 = F::CHUNKS * (4 / WORDS as u32);
 
     /// Loads unit number `number` of a row.
+    ///
+    /// # Safety
+    /// The row has such a unit.
     #[inline(always)]
     unsafe fn load(row: *const u8, number: u32) -> Self {
         let (block, within) = (number / Self::PER_BLOCK, number % Self::PER_BLOCK);
@@ -112,6 +118,9 @@ impl<F: Format, const WORDS: usize> Unit<F, WORDS> {
     }
 
     /// Writes its elements, where they belong in the row.
+    ///
+    /// # Safety
+    /// `out` has as many elements as the row that the unit is from, and begins at a multiple of 16 bytes if `WHOLE`.
     #[inline(always)]
     unsafe fn write<O: Float, const N: usize, const WHOLE: bool>(self, out: *mut O) {
         let Unit { block, chunk, first, bits, header } = self;
@@ -128,6 +137,9 @@ impl<F: Format, const WORDS: usize> Unit<F, WORDS> {
 
 /// Dequantizes a row of `count` elements as lane number `lane` of `lanes`, up to `AT_ONCE` units at a time: all loads, then
 /// the rest. `out` is a multiple of 16 bytes if `WHOLE`.
+///
+/// # Safety
+/// `from` has so many elements in whole blocks, `out` has room for them.
 #[inline(always)]
 unsafe fn row<
     F: Format,
@@ -184,6 +196,9 @@ unsafe fn row<
 }
 
 /// [`row`] with 16 bytes of output of each segment at a time, and so many segments (at least one unit's).
+///
+/// # Safety
+/// `from` has `count` elements in whole blocks, `out` has room for them.
 #[inline(always)]
 unsafe fn any_row<F: Format, O: Float, const SEGMENTS: u32>(
     from: *const u8,

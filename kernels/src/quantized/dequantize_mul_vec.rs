@@ -66,6 +66,10 @@ const WORKGROUP_ROWS: usize = if cfg!(target_arch = "nvptx64") { 4 } else { LANE
 /// Elements that a lane takes at a time: so few that neighbouring lanes read the vector together.
 const EACH: usize = 8;
 
+/// `out[row] = matrix[row] · vector`, by all workgroups of the grid's first dimension.
+///
+/// # Safety
+/// The matrix has whole blocks and begins at a multiple of 16 bytes, the vector has `columns` elements, `out` has `rows`.
 #[inline(always)]
 unsafe fn mul_vec<F: Format>(matrix: *const u8, vector: *const f32, out: *mut f32, columns: u32, rows: u32) {
     #[cfg(target_arch = "nvptx64")]
@@ -112,6 +116,9 @@ unsafe fn mul_vec<F: Format>(matrix: *const u8, vector: *const f32, out: *mut f3
 }
 
 /// This lane's part of the dot products of rows with the vector, which begins at a multiple of 16 bytes if `WHOLE`.
+///
+/// # Safety
+/// The rows and the vector have `columns` elements, in whole blocks.
 #[inline(always)]
 unsafe fn dot<F: Format, const WHOLE: bool>(
     rows: [*const u8; ROWS],
@@ -156,6 +163,9 @@ fn products(x: [[f32; 4]; 2], y: [[f32; 4]; 2], sum: f32) -> f32 {
 }
 
 /// Eight elements of the vector.
+///
+/// # Safety
+/// There are so many, at a multiple of 16 bytes if `WHOLE`.
 #[inline(always)]
 unsafe fn eight<const WHOLE: bool>(from: *const f32) -> [[f32; 4]; 2] {
     // SAFETY: the caller's

@@ -91,6 +91,9 @@ impl<F: Format> Tile<F> {
     }
 
     /// Fills in the rows' quants and scales of a step.
+    ///
+    /// # Safety
+    /// As for [`load_chunk`](Self::load_chunk). Nobody uses the rows' part of the memory.
     #[inline(always)]
     unsafe fn fill_rows(self, matrix: Rows, first_row: u32, column: u32) {
         let lanes = workgroup_size();
@@ -114,6 +117,9 @@ impl<F: Format> Tile<F> {
     const CHUNKS: u32 = STEP * F::CHUNKS / F::ELEMENTS;
 
     /// Loads the chunk of a task. Rows and columns beyond the matrix stand for others; those columns count nothing.
+    ///
+    /// # Safety
+    /// The matrix has a row and a block at least, and all that it says.
     #[inline(always)]
     unsafe fn load_chunk(self, matrix: Rows, first_row: u32, column: u32, task: u32) -> Chunk<F> {
         let row = first_row + task / Self::CHUNKS % ROWS;
@@ -131,6 +137,9 @@ impl<F: Format> Tile<F> {
     }
 
     /// Stores the segments and scales of a task's chunk.
+    ///
+    /// # Safety
+    /// Nobody uses the rows' part of the memory.
     #[inline(always)]
     unsafe fn store_chunk(self, from: Chunk<F>, task: u32) {
         if task >= ROWS * Self::CHUNKS {
@@ -162,6 +171,9 @@ impl<F: Format> Tile<F> {
     }
 
     /// Fills in the vectors' bytes, scales and sums of a step.
+    ///
+    /// # Safety
+    /// As for [`load_group`](Self::load_group). Nobody uses the vectors' part of the memory.
     #[inline(always)]
     unsafe fn fill_vectors(self, vectors: Rows, first: u32, column: u32) {
         let lanes = workgroup_size();
@@ -179,6 +191,9 @@ impl<F: Format> Tile<F> {
     }
 
     /// Loads a task's block of q8_1, all 0 beyond the vectors.
+    ///
+    /// # Safety
+    /// There is a vector of a block at least, and all that `vectors` says.
     #[inline(always)]
     unsafe fn load_group(self, vectors: Rows, first: u32, column: u32, task: u32) -> [u32; Q8_1_BYTES / 4] {
         let vector = first + task / GROUPS % VECTORS;
@@ -192,6 +207,9 @@ impl<F: Format> Tile<F> {
     }
 
     /// Stores a task's block.
+    ///
+    /// # Safety
+    /// Nobody uses the vectors' part of the memory.
     #[inline(always)]
     unsafe fn store_group(self, [head, a, b, c, d, e, f, g, h]: [u32; Q8_1_BYTES / 4], task: u32) {
         if task >= VECTORS * GROUPS {
@@ -269,6 +287,9 @@ struct Out {
 
 impl Out {
     /// Writes a result, unless it is beyond the edge.
+    ///
+    /// # Safety
+    /// `to` has room for so many rows and vectors.
     #[inline(always)]
     unsafe fn write(self, row: u32, vector: u32, value: f32) {
         if row < self.rows && vector < self.vectors {
@@ -304,6 +325,9 @@ mod part {
         }
 
         /// Adds the products of a step.
+        ///
+        /// # Safety
+        /// The tile is filled, for all lanes to see.
         #[inline(always)]
         pub unsafe fn add<F: Format>(&mut self, tile: Tile<F>) {
             let mut unit = 0;
@@ -369,6 +393,10 @@ mod part {
             }
         }
 
+        /// Writes the results of a tile that begins with this row and this vector.
+        ///
+        /// # Safety
+        /// As for [`Out::write`].
         #[inline(always)]
         pub unsafe fn write(&self, out: Out, first_row: u32, first_vector: u32) {
             let mut r = 0;
@@ -424,6 +452,9 @@ mod part {
         }
 
         /// Adds the products of a step. All lanes of the warp come here.
+        ///
+        /// # Safety
+        /// The tile is filled, for all lanes to see.
         #[inline(always)]
         pub unsafe fn add<F: Format>(&mut self, tile: Tile<F>) {
             let mut unit = 0;
@@ -440,6 +471,10 @@ mod part {
             }
         }
 
+        /// Adds the products of a unit of the step. All lanes of the warp come here.
+        ///
+        /// # Safety
+        /// The tile is filled, for all lanes to see, and has such a unit.
         #[inline(always)]
         unsafe fn unit<F: Format, const A: usize, const B: usize>(&mut self, tile: Tile<F>, unit: u32) {
             let column = unit * (Plan::<F>::UNIT / 4) + self.word;
@@ -511,6 +546,10 @@ mod part {
             }
         }
 
+        /// Writes the results of a tile that begins with this row and this vector.
+        ///
+        /// # Safety
+        /// As for [`Out::write`].
         #[inline(always)]
         pub unsafe fn write(&self, out: Out, first_row: u32, first_vector: u32) {
             let mut r = 0;

@@ -95,6 +95,9 @@ struct Row {
 
 impl Row {
     /// Four elements. If `WHOLE`, the row has all of them, and they are at a multiple of 16 bytes.
+    ///
+    /// # Safety
+    /// The row has `kx` elements, and all four if `WHOLE`.
     #[inline(always)]
     unsafe fn four<const WHOLE: bool>(self, four: u32) -> [f32; EACH] {
         let mut elements = [0.0; EACH];
@@ -160,6 +163,10 @@ pub unsafe fn quantize_q8_1(
 }
 
 /// Eight lanes to a block. The loop is the same for all lanes of the workgroup, since lanes hand values to each other.
+///
+/// # Safety
+/// `to` has room for `blocks` blocks, and the row has `kx` elements, whole fours of them at multiples of 16 bytes if `WHOLE`. All
+/// lanes of the workgroup come here, of which `teams` teams of eight work.
 #[inline(always)]
 unsafe fn together<const WHOLE: bool, const N: usize>(
     from: Row,
@@ -211,6 +218,9 @@ unsafe fn together<const WHOLE: bool, const N: usize>(
 
 /// A lane to a block, for workgroups of fewer than eight lanes. The same sums in the same order. Rare: its loops stay
 /// loops.
+///
+/// # Safety
+/// `to` has room for `blocks` blocks, and the row has `kx` elements.
 #[inline(always)]
 unsafe fn alone(from: Row, to: *mut u32, blocks: u32, lane: u32, lanes: u32) {
     let mut block = workgroup_id_x() as u64 * u64::from(lanes) + u64::from(lane);

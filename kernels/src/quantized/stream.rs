@@ -101,6 +101,9 @@ impl<F: Format> Stream<F> {
     }
 
     /// Begins to copy the next step of a turn's rows, which is a group of copies even if there is nothing left.
+    ///
+    /// # Safety
+    /// As for [`new`](Self::new); nobody uses the place.
     #[inline(always)]
     unsafe fn fetch(&mut self, turn: usize, place: u32) {
         let whole = self.left > Self::BLOCKS;

@@ -207,6 +207,9 @@ const SHORT: usize = 4;
 
 /// Rows of `units` blocks of `W` elements, no more than the team is wide, `apart` elements from one to the next: each lane
 /// of a row takes one.
+///
+/// # Safety
+/// `src` has these rows, each beginning at a multiple of a block, and `dst` an element for each.
 #[inline(always)]
 unsafe fn by_short_rows<F: Fold<T>, T: Scalar, const W: usize>(
     team: Team,
@@ -266,6 +269,9 @@ fn take<F: Fold<T>, T: Scalar, const N: usize>(
 
 /// A lane's share of a contiguous row: blocks of `N` elements, each `step`-th from `first` on; what is before and behind
 /// whole blocks, element by element.
+///
+/// # Safety
+/// `row` has `len` elements.
 #[inline(always)]
 unsafe fn fold_row<F: Fold<T>, T: Scalar, const N: usize>(
     row: *const T,
@@ -326,6 +332,9 @@ const ACROSS: u32 = 8;
 const STRIPED: u32 = 256;
 
 /// Each lane a block of `W` neighbouring rows.
+///
+/// # Safety
+/// As for [`reduce`]. The plan's rows lie in columns, in blocks of `W` if that is more than 1, at their multiples.
 #[inline(always)]
 unsafe fn by_columns<F: Fold<T>, T: Scalar, const W: usize>(plan: Plan, src: *const T, dst: *mut F::Out) {
     const {

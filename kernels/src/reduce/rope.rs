@@ -146,6 +146,9 @@ impl Turns {
 }
 
 /// Rotates the two halves of each `2 · half` elements; `angle` is where a pair of a row finds its own.
+///
+/// # Safety
+/// `src` and `dst` have two elements for each pair, in whole rows, and `cos` and `sin` those that `angle` gives.
 #[inline(always)]
 unsafe fn halves<T: Scalar>(
     turns: &Turns,

@@ -4,7 +4,9 @@
 pub use crate::access::{DeviceRead, DeviceWrite, ReadOrNull, WriteOrNull};
 pub use crate::count::Dimensions;
 pub use crate::element::{bf16, f8e4m3, f16};
-pub use crate::kernel::{Arg, ArgType, Formula, Geometry, Kernel, LayoutOf, Module, Object, TensorOf};
+pub use crate::kernel::{
+    AlongOf, Arg, ArgType, Formula, Geometry, Kernel, LayoutOf, Module, Object, TensorOf,
+};
 pub use crate::{AsStream, Count, LaunchConfig, Layout, Result};
 
 use crate::access::Memory;
@@ -136,11 +138,11 @@ impl<'a> Slot<'a> {
 /// Checks and launches; with nothing to do, it only checks.
 ///
 /// `layouts` has an entry for each argument of the kernel that takes layouts, and in it a layout for each of its operands
-/// or tensors; `slots` has one for each argument.
+/// or tensors, and one of the dimensions chosen of a tensor ([`Layout::contiguous_dims`]); `slots` has one for each argument.
 ///
 /// # Safety
 /// The slots are values, and memory of elements, of the types of the kernel's parameters; [`Slot::FILLED_IN`] stands where
-/// the kernel says that layouts or other arguments give the value. What the kernel has of promises
+/// the kernel says that layouts or other arguments give the value. Chosen dimensions are some of that tensor's. What the kernel has of promises
 /// ([`Kernel::promises`]) holds. `kernel` is one of `module`.
 ///
 /// # Errors

@@ -108,6 +108,8 @@ pub struct Arg {
     pub layout: Option<LayoutOf>,
     /// For a pointer to sizes and strides of tensors that have sizes of their own: these.
     pub tensors: &'static [TensorOf],
+    /// Beside a tensor: dimensions of it that are chosen at launch, behind its words.
+    pub along: Option<AlongOf>,
     /// What the value is, where it follows from others.
     pub value: Option<Formula>,
     /// What must hold: each gives 0 where it does not.
@@ -129,6 +131,7 @@ impl Arg {
             len: None,
             layout: None,
             tensors: &[],
+            along: None,
             value: None,
             requires: &[],
             promise: None,
@@ -156,6 +159,15 @@ impl Arg {
     }
 }
 
+/// Chosen dimensions of a tensor, of which an argument's memory has the sizes, and then the strides in a contiguous tensor.
+#[derive(Debug)]
+pub struct AlongOf {
+    /// The argument with their number.
+    pub num_dims: usize,
+    /// Position of the product of their sizes among the values that formulas get.
+    pub numel: usize,
+}
+
 /// A tensor whose sizes and strides are in an argument's memory. Numbers named `dims` and `numel` are positions among the
 /// values that formulas get.
 #[derive(Debug)]
@@ -181,7 +193,10 @@ impl Kernel {
         let arg = &self.args[index];
         let is_of_layout =
             |a: &Arg| a.layout.as_ref().is_some_and(|l| l.numel == index || l.num_dims == index);
-        let is_rank = |a: &Arg| a.tensors.iter().any(|tensor| tensor.rank == Some(index));
+        let is_rank = |a: &Arg| {
+            a.tensors.iter().any(|tensor| tensor.rank == Some(index))
+                || a.along.as_ref().is_some_and(|along| along.num_dims == index)
+        };
         arg.layout.is_some()
             || !arg.tensors.is_empty()
             || arg.value.is_some()
@@ -221,8 +236,14 @@ impl Kernel {
                 values[spec.num_dims] = Count(first.rank() as i128);
                 continue;
             }
-            assert_eq!(operands.len(), arg.tensors.len(), "{}: one layout for each tensor", self.name);
-            for (tensor, layout) in arg.tensors.iter().zip(*operands) {
+            let mut tensors = *operands;
+            if let (Some(along), Some((dims, rest))) = (&arg.along, operands.split_last()) {
+                values[along.numel] = Count(dims.numel() as i128);
+                values[along.num_dims] = Count(dims.rank() as i128);
+                tensors = rest;
+            }
+            assert_eq!(tensors.len(), arg.tensors.len(), "{}: one layout for each tensor", self.name);
+            for (tensor, layout) in arg.tensors.iter().zip(tensors) {
                 values[tensor.numel] = Count(layout.numel() as i128);
                 if let Some(rank) = tensor.rank {
                     values[rank] = Count(layout.rank() as i128);

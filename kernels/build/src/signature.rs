@@ -54,6 +54,10 @@ pub struct Arg {
     /// next and so on (all `usize`, strides in elements).
     #[serde(default)]
     pub tensors: Vec<TensorOf>,
+    /// `#[along(num_dims, of(a))]`: behind the words of the tensor are the sizes of some of its dimensions, and then the strides
+    /// that they have in a contiguous tensor.
+    #[serde(default)]
+    pub along: Option<AlongOf>,
     /// `#[value(expr)]`: what a typed launch passes, computed from the other arguments and the sizes of tensors.
     #[serde(default)]
     pub value: Option<String>,
@@ -79,6 +83,15 @@ pub struct TensorOf {
     /// Name of the parameter that holds the number of dimensions, where it is not.
     #[serde(default)]
     pub rank: Option<String>,
+}
+
+/// Chosen dimensions of a tensor.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AlongOf {
+    /// Name of the parameter that holds their number.
+    pub num_dims: String,
+    /// Name of the pointer to the tensor's elements.
+    pub of: String,
 }
 
 /// What a `#[layout(numel, num_dims, of(a, b))]` pointer describes. It points to `num_dims` dimensions, then
@@ -148,6 +161,7 @@ impl Arg {
             len: None,
             layout: None,
             tensors: Vec::new(),
+            along: None,
             value: None,
             requires: Vec::new(),
             promise: None,
@@ -168,7 +182,7 @@ impl Signature {
     }
 
     /// What formulas can name beside the arguments, in this order: of each tensor the number of elements, then those
-    /// dimensions that no tensor before it has.
+    /// dimensions that no tensor before it has; then the numbers of elements along chosen dimensions.
     pub fn derived(&self) -> Vec<String> {
         let mut names: Vec<String> = Vec::new();
         for tensor in self.tensors() {
@@ -179,12 +193,19 @@ impl Signature {
                 }
             }
         }
+        names.extend(self.alongs().map(|along| format!("along_of_{}", along.of)));
         names
+    }
+
+    /// The dimensions that whoever launches chooses.
+    pub fn alongs(&self) -> impl Iterator<Item = &AlongOf> {
+        self.args.iter().filter_map(|arg| arg.along.as_ref())
     }
 
     /// Whether the wrapper itself computes an argument: from layouts or other arguments.
     pub fn is_filled_in(&self, arg: &Arg) -> bool {
-        let is_rank = self.tensors().any(|tensor| tensor.rank.as_ref() == Some(&arg.name));
+        let is_rank = self.tensors().any(|tensor| tensor.rank.as_ref() == Some(&arg.name))
+            || self.alongs().any(|along| along.num_dims == arg.name);
         let is_words = arg.layout.is_some() || !arg.tensors.is_empty();
         is_rank || is_words || arg.value.is_some() || self.layout_over(&arg.name).is_some()
     }
@@ -340,6 +361,7 @@ struct ArgText {
     layout: Option<LayoutOf>,
     #[serde(default)]
     tensors: Vec<TensorOf>,
+    along: Option<AlongOf>,
     value: Option<String>,
     #[serde(default)]
     requires: Vec<String>,
@@ -425,9 +447,9 @@ impl<'a> Record<'a> {
             2 => ArgType::Pointer { mutable: true, pointee: element },
             _ => return Err(self.damaged(at + 4, "unknown kind of argument")),
         };
-        let ArgText { name, nullable, len, layout, tensors, value, requires, promise, align } = text;
+        let ArgText { name, nullable, len, layout, tensors, along, value, requires, promise, align } = text;
         let size = self.word(at)?;
-        Ok(Arg { name, ty, size, nullable, len, layout, tensors, value, requires, promise, align })
+        Ok(Arg { name, ty, size, nullable, len, layout, tensors, along, value, requires, promise, align })
     }
 
     fn bytes(&self, offset: usize, len: usize) -> Result<&'a [u8], RecordError> {

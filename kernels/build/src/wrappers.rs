@@ -112,12 +112,17 @@ fn table_entry(out: &mut String, formulas: &mut Formulas, family: &str, kernel: 
             ),
         };
         let tensors: Vec<_> = arg.tensors.iter().map(|tensor| tensor_of(kernel, tensor)).collect();
+        let along = arg.along.as_ref().map_or("None".to_owned(), |along| {
+            let numel = value_of(kernel, &format!("along_of_{}", along.of));
+            let num_dims = position(kernel, &along.num_dims);
+            format!("Some(AlongOf {{ num_dims: {num_dims}, numel: {numel} }})")
+        });
         let requires: Vec<_> = arg.requires.iter().map(|text| formulas.condition(kernel, text)).collect();
         let promises = kernel.promises();
         let promise = promises.iter().find(|(name, _)| *name == arg.name).map(|(_, text)| text);
         writeln!(
             out,
-            "Arg {{ name: {:?}, ty: {ty}, size: {}, nullable: {}, len: {}, layout: {layout}, tensors: &[{}], value: {}, \
+            "Arg {{ name: {:?}, ty: {ty}, size: {}, nullable: {}, len: {}, layout: {layout}, tensors: &[{}], along: {along}, value: {}, \
              requires: &[{}], promise: {promise:?}, align: {} }},",
             arg.name,
             arg.size,
@@ -152,18 +157,20 @@ fn table_entry(out: &mut String, formulas: &mut Formulas, family: &str, kernel: 
 
 /// A `TensorOf`; its numbers are positions among the values that formulas get.
 fn tensor_of(kernel: &Signature, tensor: &TensorOf) -> String {
-    let place = |name: &str| {
-        let derived = kernel.derived();
-        let at = derived.iter().position(|known| known == name).expect("`derived` has all names of tensors");
-        kernel.args.len() + at
-    };
     let rank = tensor.rank.as_ref().map(|name| position(kernel, name));
-    let dims: Vec<_> = tensor.dims.iter().map(|name| place(name)).collect();
-    let numel = place(&format!("numel_of_{}", tensor.of));
+    let dims: Vec<_> = tensor.dims.iter().map(|name| value_of(kernel, name)).collect();
+    let numel = value_of(kernel, &format!("numel_of_{}", tensor.of));
     format!(
         "TensorOf {{ of: {}, rank: {rank:?}, dims: &{dims:?}, numel: {numel} }}",
         position(kernel, &tensor.of)
     )
+}
+
+/// Position of a number that follows from tensors, among the values that formulas get.
+fn value_of(kernel: &Signature, name: &str) -> usize {
+    let derived = kernel.derived();
+    let at = derived.iter().position(|known| known == name).expect("`derived` has all names of tensors");
+    kernel.args.len() + at
 }
 
 /// The different formulas of a family. Kernels share most, and each is a function that has to be compiled.
@@ -258,6 +265,11 @@ fn wrapper(out: &mut String, index: usize, kernel: &Signature) {
                 let dims = list(&tensor.dims);
                 let dims = if dims.is_empty() { dims } else { format!(", whose dimensions are {dims}") };
                 writeln!(notes, "{dims}").expect(STRING);
+            }
+            if let (Some(along), [tensor]) = (&arg.along, arg.tensors.as_slice()) {
+                params.push_str("\n    dims: &[usize],");
+                write!(layouts, "&{}.contiguous_dims(dims)?, ", tensor_param(kernel, tensor)).expect(STRING);
+                writeln!(notes, "- `dims`: which dimensions of `{}`, each once", along.of).expect(STRING);
             }
             layouts.push_str("], ");
         }

@@ -14,8 +14,8 @@ use crate::instances::{Combination, combinations};
 use crate::json;
 
 /// The attributes of parameters.
-const PARAMETER_KEYS: [&str; 8] =
-    ["len", "nullable", "layout", "tensors", "value", "requires", "promise", "align"];
+const PARAMETER_KEYS: [&str; 9] =
+    ["len", "nullable", "layout", "tensors", "along", "value", "requires", "promise", "align"];
 
 /// What a caller must see to, which is what the attributes say; lines of a doc comment.
 const SAFETY: [&str; 5] = [
@@ -27,7 +27,7 @@ const SAFETY: [&str; 5] = [
 ];
 
 /// Output of the attribute: the function, and everything made from it or the error.
-pub fn kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
+pub(crate) fn kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
     let mut item: ItemFn = match syn::parse2(item.clone()) {
         Ok(item) => item,
         Err(_) => {
@@ -44,7 +44,10 @@ pub fn kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
     item.attrs.push(syn::parse_quote!(#[allow(clippy::too_many_arguments)]));
     let mut plain = item.clone();
     if item.sig.unsafety.is_some() && !doc(&item).contains("# Safety") {
-        plain.attrs.extend(SAFETY.map(|line| -> syn::Attribute { syn::parse_quote!(#[doc = #line]) }));
+        // As if it stood there: clippy does not read what a macro writes.
+        let span = item.sig.ident.span();
+        let attribute = |line| -> syn::Attribute { syn::parse_quote_spanned!(span=> #[doc = #line]) };
+        plain.attrs.extend(SAFETY.map(attribute));
     }
     for input in &mut plain.sig.inputs {
         let (syn::FnArg::Typed(syn::PatType { attrs, .. })
@@ -245,6 +248,12 @@ fn record(attribute: &Attribute, function: &Function, combination: &Combination)
                     ("rank", rank),
                 ])
             };
+            let along = p.along.as_ref().map(|along| {
+                json::object([
+                    ("num_dims", Some(json::string(&along.num_dims.to_string()))),
+                    ("of", Some(json::string(&along.of.to_string()))),
+                ])
+            });
             let conditions = p.requires.iter().map(|e| over(Scope::Launch).condition(e));
             let requires = json::array(conditions.collect::<Result<Vec<_>>>()?);
             Ok(json::object([
@@ -253,6 +262,7 @@ fn record(attribute: &Attribute, function: &Function, combination: &Combination)
                 ("len", p.len.as_ref().map(bound).transpose()?),
                 ("layout", layout),
                 ("tensors", (!p.tensors.is_empty()).then(|| json::array(p.tensors.iter().map(tensor)))),
+                ("along", along),
                 ("value", p.value.as_ref().map(|e| over(Scope::Tensors).text(e)).transpose()?),
                 ("requires", (!p.requires.is_empty()).then_some(requires)),
                 ("promise", p.promise.as_ref().map(|text| json::string(&text.value()))),

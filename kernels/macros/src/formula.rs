@@ -11,7 +11,7 @@ use crate::instances::Combination;
 use crate::json;
 
 /// Whether an expression needs the value of a parameter, and so cannot be a constant.
-pub fn mentions_parameter(expr: &Expr, function: &Function) -> bool {
+pub(crate) fn mentions_parameter(expr: &Expr, function: &Function) -> bool {
     fn any(tokens: TokenStream, function: &Function) -> bool {
         tokens.into_iter().any(|token| match token {
             proc_macro2::TokenTree::Ident(i) => function.param(&i).is_some(),
@@ -24,7 +24,7 @@ pub fn mentions_parameter(expr: &Expr, function: &Function) -> bool {
 
 /// What a formula may name beside integer parameters.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Scope {
+pub(crate) enum Scope {
     /// The lengths of memory.
     Arguments,
     /// And the sizes of tensors.
@@ -35,7 +35,7 @@ pub enum Scope {
 
 /// The formulas of one kernel.
 #[derive(Clone, Copy)]
-pub struct Formula<'a> {
+pub(crate) struct Formula<'a> {
     pub function: &'a Function,
     pub combination: &'a Combination,
     pub scope: Scope,
@@ -45,12 +45,12 @@ pub struct Formula<'a> {
 
 impl Formula<'_> {
     /// The expression as a JSON string, with the const parameters replaced by their values.
-    pub fn text(self, expr: &Expr) -> Result<String> {
+    pub(crate) fn text(self, expr: &Expr) -> Result<String> {
         Ok(json::string(&self.of(expr)?))
     }
 
     /// A comparison, or several with `||` between them, as a JSON string.
-    pub fn condition(self, expr: &Expr) -> Result<String> {
+    pub(crate) fn condition(self, expr: &Expr) -> Result<String> {
         Ok(json::string(&self.comparison(expr)?))
     }
 
@@ -98,6 +98,7 @@ impl Formula<'_> {
             }
             Expr::MethodCall(call) if call.method == "len" && call.args.is_empty() => self.len(call),
             Expr::MethodCall(call) if call.method == "numel" && call.args.is_empty() => self.numel(call),
+            Expr::MethodCall(call) if call.method == "along" && call.args.is_empty() => self.along(call),
             _ => refuse(expr),
         }
     }
@@ -121,6 +122,15 @@ impl Formula<'_> {
         let Expr::Path(path) = &*call.receiver else { return refuse(&call.receiver) };
         match path.path.get_ident().filter(|ident| self.function.tensor(ident).is_some()) {
             Some(ident) if self.scope >= Scope::Tensors => Ok(format!("numel_of_{ident}")),
+            _ => refuse(call),
+        }
+    }
+
+    /// The number of elements of a tensor along the dimensions that were chosen.
+    fn along(&self, call: &syn::ExprMethodCall) -> Result<String> {
+        let Expr::Path(path) = &*call.receiver else { return refuse(&call.receiver) };
+        match path.path.get_ident().filter(|ident| self.function.has_along(ident)) {
+            Some(ident) if self.scope >= Scope::Tensors => Ok(format!("along_of_{ident}")),
             _ => refuse(call),
         }
     }

@@ -10,7 +10,7 @@ use syn::{
 };
 
 /// A function that can be a kernel.
-pub struct Function {
+pub(crate) struct Function {
     /// The function without the attributes that are ours.
     pub item: ItemFn,
     pub doc: String,
@@ -18,13 +18,14 @@ pub struct Function {
 }
 
 /// One parameter.
-pub struct Param {
+pub(crate) struct Param {
     pub name: Ident,
     pub ty: Type,
     pub nullable: bool,
     pub len: Option<Expr>,
     pub layout: Option<Layout>,
     pub tensors: Vec<Tensor>,
+    pub along: Option<Along>,
     /// What the wrapper computes the value from.
     pub value: Option<Expr>,
     pub requires: Vec<Expr>,
@@ -35,21 +36,27 @@ pub struct Param {
 }
 
 /// One of `#[tensors(a[b, c], w[..rank])]`: a pointer, and the names of its dimensions or of the parameter that counts them.
-pub struct Tensor {
+pub(crate) struct Tensor {
     pub of: Ident,
     pub dims: Dims,
 }
 
 /// The dimensions of a tensor.
-pub enum Dims {
+pub(crate) enum Dims {
     /// These.
     Named(Vec<Ident>),
     /// As many as this parameter says.
     Counted(Ident),
 }
 
+/// `#[along(num_dims, of(a))]`
+pub(crate) struct Along {
+    pub num_dims: Ident,
+    pub of: Ident,
+}
+
 /// `#[layout(numel, num_dims, of(a, b))]`
-pub struct Layout {
+pub(crate) struct Layout {
     pub numel: Ident,
     pub num_dims: Ident,
     pub of: Vec<Ident>,
@@ -57,7 +64,7 @@ pub struct Layout {
 
 impl Function {
     /// Checks the function and takes our attributes off its parameters.
-    pub fn new(mut item: ItemFn) -> Result<Self> {
+    pub(crate) fn new(mut item: ItemFn) -> Result<Self> {
         check_signature(&item)?;
         let mut params = Vec::new();
         for input in &mut item.sig.inputs {
@@ -78,7 +85,7 @@ impl Function {
         Ok(function)
     }
 
-    pub fn param(&self, name: &Ident) -> Option<&Param> {
+    pub(crate) fn param(&self, name: &Ident) -> Option<&Param> {
         self.params.iter().find(|p| p.name == *name)
     }
 
@@ -116,16 +123,28 @@ impl Function {
                 }
             }
         }
+        for (param, along) in self.params.iter().filter_map(|p| Some((p, p.along.as_ref()?))) {
+            self.named(&along.num_dims, false, "must be an integer parameter")?;
+            if !matches!(param.tensors.as_slice(), [tensor] if tensor.of == along.of) {
+                let text = format!("`{}` must be the one tensor that this parameter describes", along.of);
+                return Err(Error::new(along.of.span(), text));
+            }
+        }
         Ok(())
     }
 
+    /// Whether some dimensions of the tensor at the pointer `name` are chosen.
+    pub(crate) fn has_along(&self, name: &Ident) -> bool {
+        self.params.iter().filter_map(|p| p.along.as_ref()).any(|along| along.of == *name)
+    }
+
     /// The tensor that lies at the pointer `name`, where a parameter has its sizes and strides.
-    pub fn tensor(&self, name: &Ident) -> Option<&Tensor> {
+    pub(crate) fn tensor(&self, name: &Ident) -> Option<&Tensor> {
         self.params.iter().flat_map(|p| &p.tensors).find(|tensor| tensor.of == *name)
     }
 
     /// Whether a dimension of a tensor has this name.
-    pub fn is_dimension(&self, name: &Ident) -> bool {
+    pub(crate) fn is_dimension(&self, name: &Ident) -> bool {
         let mut tensors = self.params.iter().flat_map(|p| &p.tensors);
         tensors.any(|tensor| matches!(&tensor.dims, Dims::Named(names) if names.contains(name)))
     }
@@ -139,7 +158,7 @@ impl Function {
     }
 
     /// The error for an identifier that is no parameter.
-    pub fn no_such_param(&self, name: &Ident) -> Error {
+    pub(crate) fn no_such_param(&self, name: &Ident) -> Error {
         let names: Vec<_> = self.params.iter().map(|p| format!("`{}`", p.name)).collect();
         let function = &self.item.sig.ident;
         let text = format!("`{function}` has no parameter `{name}`: its parameters are {}", names.join(", "));
@@ -173,6 +192,7 @@ impl Param {
             len: None,
             layout: None,
             tensors: Vec::new(),
+            along: None,
             value: None,
             requires: Vec::new(),
             promise: None,
@@ -187,6 +207,7 @@ impl Param {
                 Some("tensors") => attr
                     .parse_args_with(Punctuated::<Tensor, Token![,]>::parse_terminated)
                     .map(|tensors| param.tensors.extend(tensors)),
+                Some("along") => attr.parse_args().map(|along| param.along = Some(along)),
                 Some("value") => attr.parse_args().map(|e| param.value = Some(e)),
                 Some("requires") => attr
                     .parse_args_with(Punctuated::<Expr, Token![,]>::parse_terminated)
@@ -213,7 +234,7 @@ impl Param {
         }
     }
 
-    pub fn is_pointer(&self) -> bool {
+    pub(crate) fn is_pointer(&self) -> bool {
         matches!(self.ty, Type::Ptr(_))
     }
 }
@@ -238,16 +259,33 @@ impl Parse for Layout {
         input.parse::<Token![,]>()?;
         let num_dims = input.parse()?;
         input.parse::<Token![,]>()?;
-        let of: Ident = input.parse()?;
-        if of != "of" {
-            let text = "expected `of(…)` with the pointers that the layout describes";
-            return Err(Error::new(of.span(), text));
-        }
-        let content;
-        parenthesized!(content in input);
-        let of = Punctuated::<Ident, Token![,]>::parse_terminated(&content)?.into_iter().collect();
+        let of = pointers(input, "expected `of(…)` with the pointers that the layout describes")?;
         Ok(Layout { numel, num_dims, of })
     }
+}
+
+impl Parse for Along {
+    fn parse(input: ParseStream) -> Result<Self> {
+        let num_dims = input.parse()?;
+        input.parse::<Token![,]>()?;
+        let text = "expected `of(…)` with the pointer to the tensor whose dimensions these are";
+        let span = input.span();
+        match <[Ident; 1]>::try_from(pointers(input, text)?) {
+            Ok([of]) => Ok(Along { num_dims, of }),
+            Err(_) => Err(Error::new(span, text)),
+        }
+    }
+}
+
+/// `of(a, b)`
+fn pointers(input: ParseStream, expected: &str) -> Result<Vec<Ident>> {
+    let of: Ident = input.parse()?;
+    if of != "of" {
+        return Err(Error::new(of.span(), expected));
+    }
+    let content;
+    parenthesized!(content in input);
+    Ok(Punctuated::<Ident, Token![,]>::parse_terminated(&content)?.into_iter().collect())
 }
 
 fn check_signature(item: &ItemFn) -> Result<()> {
@@ -277,7 +315,7 @@ fn check_signature(item: &ItemFn) -> Result<()> {
 }
 
 /// The text of the doc comment.
-pub fn doc(item: &ItemFn) -> String {
+pub(crate) fn doc(item: &ItemFn) -> String {
     let lines = item.attrs.iter().filter(|a| a.path().is_ident("doc")).filter_map(|a| {
         let syn::Meta::NameValue(meta) = &a.meta else { return None };
         let Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(text), .. }) = &meta.value else { return None };

@@ -90,7 +90,7 @@ pub unsafe fn conv2d<T: Scalar>(
 pub unsafe fn conv_transpose1d<T: Scalar>(
     #[value(src.numel())] src_numel: usize,
     l_out: usize,
-    #[requires(stride >= 1)] stride: usize,
+    #[requires(stride >= 1, stride <= 4294967295)] stride: usize,
     padding: usize,
     out_padding: usize,
     dilation: usize,
@@ -122,7 +122,7 @@ pub unsafe fn conv_transpose2d<T: Scalar>(
     #[value(src.numel())] src_numel: usize,
     w_out: usize,
     h_out: usize,
-    #[requires(stride >= 1)] stride: usize,
+    #[requires(stride >= 1, stride <= 4294967295)] stride: usize,
     padding: usize,
     out_padding: usize,
     dilation: usize,

@@ -7,7 +7,7 @@
 //! (`shared.rs`), 64 bytes of each along k at a time, from where the waves multiply them: with matrix instructions
 //! where the target has them for the type, else with fused multiply-adds in registers.
 
-mod experts;
+pub mod experts;
 mod load;
 mod shared;
 mod tile;

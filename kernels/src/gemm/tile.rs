@@ -15,7 +15,13 @@ use super::{Element, Operand, Product, unroll};
 /// # Safety
 /// The operands have `m · k` and `n · k` elements, the product `m · n`.
 #[inline(always)]
-pub unsafe fn matrix<T: Element, const M: usize, const N: usize, const LANES: usize, const MATRIX: bool>(
+pub(super) unsafe fn matrix<
+    T: Element,
+    const M: usize,
+    const N: usize,
+    const LANES: usize,
+    const MATRIX: bool,
+>(
     [m, n, k]: [usize; 3],
     a: Operand<T>,
     b: Operand<T>,

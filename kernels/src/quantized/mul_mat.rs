@@ -305,14 +305,14 @@ mod part {
     use super::*;
 
     /// Parts of a tile.
-    pub const PARTS: u32 = 256;
+    pub(super) const PARTS: u32 = 256;
     /// Rows of a part, 16 apart.
     const R: usize = 8;
     /// Vectors of a part, 16 apart.
     const V: usize = 4;
 
     /// Sums of a part.
-    pub struct Part {
+    pub(super) struct Part {
         sums: [[f32; V]; R],
         row: u32,
         vector: u32,
@@ -320,7 +320,7 @@ mod part {
 
     impl Part {
         #[inline(always)]
-        pub fn new(number: u32) -> Self {
+        pub(super) fn new(number: u32) -> Self {
             Part { sums: [[0.0; V]; R], row: number % 16, vector: number / 16 % 16 }
         }
 
@@ -329,7 +329,7 @@ mod part {
         /// # Safety
         /// The tile is filled, for all lanes to see.
         #[inline(always)]
-        pub unsafe fn add<F: Format>(&mut self, tile: Tile<F>) {
+        pub(super) unsafe fn add<F: Format>(&mut self, tile: Tile<F>) {
             let mut unit = 0;
             while unit < Plan::<F>::UNITS {
                 let mut products = [[0; V]; R];
@@ -398,7 +398,7 @@ mod part {
         /// # Safety
         /// As for [`Out::write`].
         #[inline(always)]
-        pub unsafe fn write(&self, out: Out, first_row: u32, first_vector: u32) {
+        pub(super) unsafe fn write(&self, out: Out, first_row: u32, first_vector: u32) {
             let mut r = 0;
             while r < R {
                 let mut v = 0;
@@ -415,7 +415,7 @@ mod part {
 
     /// The number of this lane's part in a round, and how many parts a round has.
     #[inline(always)]
-    pub fn mine() -> (u32, u32) {
+    pub(super) fn mine() -> (u32, u32) {
         (local_id(), workgroup_size())
     }
 }
@@ -428,7 +428,7 @@ mod part {
     use amdgpu_device::bytes::tile as multiply;
 
     /// Parts of a tile.
-    pub const PARTS: u32 = 4;
+    pub(super) const PARTS: u32 = 4;
     /// Tiles of 16 rows in a part.
     const R: usize = 2;
     /// Tiles of 8 vectors in a part.
@@ -437,7 +437,7 @@ mod part {
     const MAGIC: f32 = 12_582_912.0;
 
     /// A lane's sums of a part: of rows l div 4 and l div 4 + 8 of each tile with vectors 2·(l mod 4) and the next.
-    pub struct Part {
+    pub(super) struct Part {
         sums: [[[f32; 4]; V]; R],
         first: u32,
         row: u32,
@@ -446,7 +446,7 @@ mod part {
 
     impl Part {
         #[inline(always)]
-        pub fn new(number: u32) -> Self {
+        pub(super) fn new(number: u32) -> Self {
             let lane = local_id() % 32;
             Part { sums: [[[0.0; 4]; V]; R], first: number * 16 * R as u32, row: lane / 4, word: lane % 4 }
         }
@@ -456,7 +456,7 @@ mod part {
         /// # Safety
         /// The tile is filled, for all lanes to see.
         #[inline(always)]
-        pub unsafe fn add<F: Format>(&mut self, tile: Tile<F>) {
+        pub(super) unsafe fn add<F: Format>(&mut self, tile: Tile<F>) {
             let mut unit = 0;
             while unit < Plan::<F>::UNITS {
                 // SAFETY: within the plan
@@ -551,7 +551,7 @@ mod part {
         /// # Safety
         /// As for [`Out::write`].
         #[inline(always)]
-        pub unsafe fn write(&self, out: Out, first_row: u32, first_vector: u32) {
+        pub(super) unsafe fn write(&self, out: Out, first_row: u32, first_vector: u32) {
             let mut r = 0;
             while r < R {
                 let mut v = 0;
@@ -574,7 +574,7 @@ mod part {
     /// The number of this warp's part in a round, and how many parts a round has. Lanes of a warp that is not whole
     /// have none.
     #[inline(always)]
-    pub fn mine() -> (u32, u32) {
+    pub(super) fn mine() -> (u32, u32) {
         let warps = workgroup_size() / 32;
         if warps == 0 {
             amdgpu_device::trap();

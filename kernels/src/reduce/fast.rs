@@ -18,7 +18,7 @@ use amdgpu_device::workgroup::{barrier_local, fixed_memory};
 use amdgpu_device::{by_vector, unroll};
 
 /// Elements that a lane of the stated geometry handles.
-pub const fn per_lane<T>() -> usize {
+pub(super) const fn per_lane<T>() -> usize {
     64 / size_of::<T>()
 }
 
@@ -107,7 +107,7 @@ pub unsafe fn fast_sum_small<T: Scalar<Acc: Lane>>(
 
 /// Number of rows of `len` elements, and how many elements the last one has.
 #[inline]
-pub fn rows_of(numel: usize, len: usize) -> (usize, usize) {
+pub(super) fn rows_of(numel: usize, len: usize) -> (usize, usize) {
     if len == 0 || numel == 0 {
         return (0, 0);
     }
@@ -121,7 +121,7 @@ pub fn rows_of(numel: usize, len: usize) -> (usize, usize) {
 /// # Safety
 /// `src` holds what the plan addresses, `dst` an element for each row.
 #[inline(always)]
-pub unsafe fn reduce<F: Fold<T>, T: Scalar>(plan: Plan, src: *const T, dst: *mut F::Out) {
+pub(super) unsafe fn reduce<F: Fold<T>, T: Scalar>(plan: Plan, src: *const T, dst: *mut F::Out) {
     // SAFETY: the caller's
     let write = move |row: usize, acc| unsafe { dst.add(row).write(F::out(acc)) };
     // SAFETY: the caller's
@@ -165,7 +165,7 @@ pub unsafe fn reduce<F: Fold<T>, T: Scalar>(plan: Plan, src: *const T, dst: *mut
 /// Each of `rows` rows by lanes of a wave, or by a workgroup; `units` is how many lanes a row has work for, `fold` the share
 /// of one of them in a row, `write` gets a row's result.
 #[inline(always)]
-pub fn by_rows<F: Fold<T>, T: Scalar>(
+pub(super) fn by_rows<F: Fold<T>, T: Scalar>(
     rows: usize,
     units: usize,
     write: impl Fn(usize, F::Acc),

@@ -17,18 +17,14 @@ use amdgpu_device::wave::Lane;
     launch(workgroup = 256, items = numel),
 )]
 pub unsafe fn sum<T: Scalar<Acc: Lane>>(
-    numel: usize,
+    #[value(inp.numel())] numel: usize,
     num_dims: usize,
     num_sum_dims: usize,
-    #[promise(
-        "ends with the sizes and the strides of `num_sum_dims` dimensions of `inp`, as if that were contiguous"
-    )]
-    #[len(2 * num_dims + 2 * num_sum_dims)]
+    #[tensors(inp[..num_dims])]
+    #[along(num_sum_dims, of(inp))]
     info: *const usize,
-    #[promise("has each element that the layout in `info` names")]
-    #[len(numel.min(1))]
     inp: *const T,
-    #[promise("has a sum for each element of the dimensions that are left")] out: *mut T,
+    #[len(numel / inp.along().max(1))] out: *mut T,
 ) {
     // SAFETY: the caller's
     unsafe {

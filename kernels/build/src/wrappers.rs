@@ -380,7 +380,7 @@ fn ident(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::signature::{LaunchHints, LayoutOf};
+    use crate::signature::{AlongOf, LaunchHints, LayoutOf};
 
     fn arg(name: &str, ty: ArgType) -> Arg {
         Arg::new(name, ty, 8)
@@ -440,6 +440,59 @@ mod tests {
             ),
             "{out}"
         );
+    }
+
+    fn sum() -> Signature {
+        let tensor = TensorOf { of: "inp".into(), dims: vec![], rank: Some("rank".into()) };
+        let along = AlongOf { num_dims: "sums".into(), of: "inp".into() };
+        let mut kernel = affine();
+        kernel.args = vec![
+            Arg { value: Some("numel_of_inp".into()), ..scalar("numel", "usize") },
+            scalar("rank", "usize"),
+            scalar("sums", "usize"),
+            Arg { tensors: vec![tensor], along: Some(along), ..pointer("info", false, "usize") },
+            pointer("inp", false, "f32"),
+            Arg { len: Some("numel / along_of_inp".into()), ..pointer("out", true, "f32") },
+        ];
+        kernel
+    }
+
+    #[test]
+    fn chosen_dimensions_are_a_parameter() {
+        let kernel = sum();
+        let mut out = String::new();
+        wrapper(&mut out, 0, &kernel);
+        assert!(
+            out.contains(
+                "pub fn affine_f32(\n    stream: &impl AsStream,\n    config: LaunchConfig,\n    layout: &Layout,\n    \
+                 dims: &[usize],\n    inp: &impl DeviceRead<f32>,\n    out: &mut impl DeviceWrite<f32>,\n) -> Result<()>"
+            ),
+            "{out}"
+        );
+        assert!(out.contains("&[&[layout, &layout.contiguous_dims(dims)?, ], ], &mut [Slot::FILLED_IN,"), "{out}");
+        let f = formula(&kernel, "numel / along_of_inp", "Count::from");
+        assert!(f.contains("let numel = v[0]; let along_of_inp = v[7]; Count::from("), "{f}");
+        assert_eq!(kernel.derived(), ["numel_of_inp", "along_of_inp"]);
+    }
+
+    #[test]
+    fn what_no_check_knows_makes_a_wrapper_unsafe() {
+        let mut kernel = affine();
+        kernel.args[4].len = None;
+        kernel.args[3].promise = Some("has what the ids say".into());
+        let mut out = String::new();
+        wrapper(&mut out, 0, &kernel);
+        assert!(out.contains("pub unsafe fn affine_f32("), "{out}");
+        let safety = "# Safety\\n- `inp`: has what the ids say\\n- `out`: must have as many elements as the kernel accesses";
+        assert!(out.contains(safety), "{out}");
+    }
+
+    #[test]
+    fn the_launch_is_bound_by_its_dimensions() {
+        let f = formula(&affine(), "grid.x * block.y", "Count::from");
+        assert!(f.contains("let grid = Dimensions::at(v, 6); let block = Dimensions::at(v, 9); "), "{f}");
+        let f = formula(&affine(), "numel >= 1", "Count::of_condition");
+        assert!(f.ends_with("Count::of_condition(numel >= 1) } }"), "{f}");
     }
 
     #[test]

@@ -176,6 +176,7 @@ fn not_compared<T>(expr: &Expr) -> Result<T> {
 
 fn refuse<T>(expr: &impl ToTokens) -> Result<T> {
     let text = "the launch wrapper evaluates this: it may have integers, integer parameters, const parameters, \
-                `+ - * / %`, parentheses, `.div_ceil(…)`, `.min(…)`, `.max(…)`, and a pointer's `.len()`";
+                `+ - * / %`, parentheses, `.div_ceil(…)`, `.min(…)`, `.max(…)`, and a pointer's `.len()`; of parameters \
+                also constants, and the sizes of tensors";
     Err(Error::new_spanned(expr, text))
 }

@@ -137,13 +137,14 @@ impl<'a> Slot<'a> {
 
 /// Checks and launches; with nothing to do, it only checks.
 ///
-/// `layouts` has an entry for each argument of the kernel that takes layouts, and in it a layout for each of its operands
-/// or tensors, and one of the dimensions chosen of a tensor ([`Layout::contiguous_dims`]); `slots` has one for each argument.
+/// `layouts` has an entry for each argument of the kernel that takes layouts, and in it a layout for each of its
+/// operands or tensors, and one of the dimensions chosen of a tensor ([`Layout::contiguous_dims`]); `slots` has one for
+/// each argument.
 ///
 /// # Safety
-/// The slots are values, and memory of elements, of the types of the kernel's parameters; [`Slot::FILLED_IN`] stands where
-/// the kernel says that layouts or other arguments give the value. Chosen dimensions are some of that tensor's. What the kernel has of promises
-/// ([`Kernel::promises`]) holds. `kernel` is one of `module`.
+/// The slots are values, and memory of elements, of the types of the kernel's parameters; [`Slot::FILLED_IN`] stands
+/// where the kernel says that layouts or other arguments give the value. Chosen dimensions are some of that tensor's.
+/// What the kernel has of promises ([`Kernel::promises`]) holds. `kernel` is one of `module`.
 ///
 /// # Errors
 /// Before anything is launched: memory shorter than kernel and layouts need, or of another device; a null pointer

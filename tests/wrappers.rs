@@ -3,9 +3,9 @@
 mod common;
 
 use candle_amdgpu::kernels::affine::{affine_f16, affine_f32, affine_u8};
+use candle_amdgpu::kernels::fill::{const_set_f32, copy2d_f32, fill_f32};
 use candle_amdgpu::kernels::quantized::dequantize_mul_mat_vec_q4_0_cuda;
 use candle_amdgpu::kernels::reduce::sum_f32;
-use candle_amdgpu::kernels::fill::{const_set_f32, copy2d_f32, fill_f32};
 use candle_amdgpu::{DeviceBuffer, Error, LaunchConfig, Layout, Null, Stream, f16};
 
 const AUTO: LaunchConfig = LaunchConfig::auto();

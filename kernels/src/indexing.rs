@@ -154,8 +154,9 @@ impl<I: Id, T: Scalar> Selection<I, T> {
     /// are not `whole`, an element. With `QUARTER`, numbers of 32 bits count the elements.
     ///
     /// # Safety
-    /// The memory is as the sizes say: `left_size · src_dim_size · right_size` elements of `inp`, `numel` of `out`, which is at most
-    /// `left_size · ids_dim_size · right_size`, and ids as the layout addresses. `whole` and `QUARTER` hold for rows and addresses.
+    /// The memory is as the sizes say: `left_size · src_dim_size · right_size` elements of `inp`, `numel` of `out`,
+    /// which is at most `left_size · ids_dim_size · right_size`, and ids as the layout addresses. `whole` and `QUARTER`
+    /// hold for rows and addresses.
     #[inline(always)]
     unsafe fn copy<const QUARTER: bool>(self, numel: usize, whole: bool) {
         let Selection { layout, ids, inp, out, left_size, src_dim_size, ids_dim_size, right_size } = self;

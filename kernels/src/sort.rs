@@ -173,7 +173,7 @@ pub unsafe fn asort<const D: bool, T: Sortable>(
     let at = workgroup_id_x() as usize * columns;
     // SAFETY: the caller gives a row for each workgroup
     unsafe {
-        let sorter = Sorter::<T, D>::new(x.add(at), dst.add(at), columns);
+        let sorter = Sorter::<T, D, false>::new(x.add(at), dst.add(at), columns);
         if columns <= sorter.lanes as usize {
             sorter.sort_tile::<1>(0);
         } else if columns <= 4 * sorter.lanes as usize {
@@ -190,7 +190,8 @@ pub unsafe fn asort<const D: bool, T: Sortable>(
 /// - otherwise: comparisons at `distance`, and if `last` is not 0, at all smaller ones, too.
 ///
 /// Sizes and distances are powers of two. A `size` whose blocks are sorted is at least 2,048, a `distance` with all smaller
-/// ones at least 1,024.
+/// ones at least 1,024. With others, and with positions in `dst` that are none, the order is no order, but no other memory
+/// is touched.
 #[amdgpu_kernel(
     name = "asort_step_{D}_{T}",
     const D in [asc: false, desc: true],
@@ -199,14 +200,10 @@ pub unsafe fn asort<const D: bool, T: Sortable>(
 )]
 pub unsafe fn asort_step<const D: bool, T: Sortable>(
     #[len(rows * ncols)] x: *const T,
-    #[promise(
-        "has positions below `ncols`, unless `distance` is 0; `size` and `distance` are powers of two as described"
-    )]
-    #[len(rows * ncols)]
-    dst: *mut u32,
+    #[len(rows * ncols)] dst: *mut u32,
     rows: usize,
     ncols: usize,
-    size: usize,
+    #[requires(size >= 1)] size: usize,
     distance: usize,
     last: u32,
 ) {
@@ -220,7 +217,7 @@ pub unsafe fn asort_step<const D: bool, T: Sortable>(
         let mut unit = workgroup_id_x() as usize;
         while unit < rows * blocks {
             let (row, number) = amdgpu_device::layout::divide(unit, blocks, rows * blocks);
-            let sorter = Sorter::<T, D>::new(x.add(row * ncols), dst.add(row * ncols), ncols);
+            let sorter = Sorter::<T, D, true>::new(x.add(row * ncols), dst.add(row * ncols), ncols);
             if compares {
                 sorter.compare(number * TILE, TILE, size, distance);
             } else {
@@ -245,8 +242,8 @@ const HELD: usize = 8;
 /// Lanes of the largest tile.
 const LANES: u32 = 256;
 
-/// A row, and the work items that sort it.
-struct Sorter<T, const D: bool> {
+/// A row, and the work items that sort it. With `ANY`, whatever positions there are in `dst`, and whatever the sizes are.
+struct Sorter<T, const D: bool, const ANY: bool> {
     x: *const T,
     dst: *mut u32,
     columns: usize,
@@ -255,7 +252,7 @@ struct Sorter<T, const D: bool> {
     lanes: u32,
 }
 
-impl<T: Sortable, const D: bool> Sorter<T, D> {
+impl<T: Sortable, const D: bool, const ANY: bool> Sorter<T, D, ANY> {
     #[inline(always)]
     fn new(x: *const T, dst: *mut u32, columns: usize) -> Self {
         let team = Team::workgroup();
@@ -266,8 +263,8 @@ impl<T: Sortable, const D: bool> Sorter<T, D> {
     /// Sorts `size` elements from `begin` on.
     ///
     /// # Safety
-    /// As for [`compare`](Self::compare), but `dst` may hold anything. Nobody else has to do with the block, which begins at a multiple
-    /// of `size`, a power of two; all lanes of the workgroup come here.
+    /// As for [`compare`](Self::compare), but `dst` may hold anything. Nobody else has to do with the block, which
+    /// begins at a multiple of `size`, a power of two; all lanes of the workgroup come here.
     #[inline(always)]
     unsafe fn sort_block(&self, begin: usize, size: usize) {
         let tile = self.lanes as usize * HELD;
@@ -316,7 +313,8 @@ impl<T: Sortable, const D: bool> Sorter<T, D> {
     /// in each block of `size`.
     ///
     /// # Safety
-    /// `x` and `dst` have `columns` elements, `dst` has positions below that, and `size` and `distance` are powers of two or 0.
+    /// `x` and `dst` have `columns` elements; without `ANY`, `dst` has positions below that, and `size` and `distance` are
+    /// powers of two or 0.
     #[inline(always)]
     unsafe fn compare(&self, first: usize, count: usize, size: usize, distance: usize) {
         let mirrored = distance == size;
@@ -328,7 +326,7 @@ impl<T: Sortable, const D: bool> Sorter<T, D> {
             let (block, within) = (pair >> shift << (shift + 1), pair & (half - 1));
             let low = block + within;
             let high = if mirrored { block + size - 1 - within } else { low + half };
-            if high < self.columns {
+            if high < self.columns && (!ANY || low < high) {
                 // SAFETY: both are positions in the row
                 unsafe {
                     let (a, b) = (self.dst.add(low).read(), self.dst.add(high).read());
@@ -345,9 +343,10 @@ impl<T: Sortable, const D: bool> Sorter<T, D> {
     /// The element at position `index`, with that.
     ///
     /// # Safety
-    /// `x` has an element there.
+    /// `x` has an element there, or with `ANY` any at all.
     #[inline(always)]
     unsafe fn item(&self, index: u32) -> T::Item {
+        let index = if ANY { min(index, self.columns - 1) } else { index };
         // SAFETY: the caller's
         unsafe { self.x.add(index as usize).read().item::<D>(index) }
     }
@@ -393,7 +392,7 @@ impl<T: Sortable, const D: bool> Sorter<T, D> {
     /// Compares the tile at `begin` at `distance` and all smaller ones.
     ///
     /// # Safety
-    /// As for [`sort_tile`](Self::sort_tile), and `dst` has positions below `columns`.
+    /// As for [`sort_tile`](Self::sort_tile), and without `ANY` `dst` has positions below `columns`.
     #[inline(always)]
     unsafe fn clean_tile(&self, begin: usize, distance: usize) {
         let mine = self.mine::<HELD>(begin);

@@ -54,8 +54,8 @@ pub struct Arg {
     /// next and so on (all `usize`, strides in elements).
     #[serde(default)]
     pub tensors: Vec<TensorOf>,
-    /// `#[along(num_dims, of(a))]`: behind the words of the tensor are the sizes of some of its dimensions, and then the strides
-    /// that they have in a contiguous tensor.
+    /// `#[along(num_dims, of(a))]`: behind the words of the tensor are the sizes of some of its dimensions, and then the
+    /// strides that they have in a contiguous tensor.
     #[serde(default)]
     pub along: Option<AlongOf>,
     /// `#[value(expr)]`: what a typed launch passes, computed from the other arguments and the sizes of tensors.

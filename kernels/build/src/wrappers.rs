@@ -469,7 +469,10 @@ mod tests {
             ),
             "{out}"
         );
-        assert!(out.contains("&[&[layout, &layout.contiguous_dims(dims)?, ], ], &mut [Slot::FILLED_IN,"), "{out}");
+        assert!(
+            out.contains("&[&[layout, &layout.contiguous_dims(dims)?, ], ], &mut [Slot::FILLED_IN,"),
+            "{out}"
+        );
         let f = formula(&kernel, "numel / along_of_inp", "Count::from");
         assert!(f.contains("let numel = v[0]; let along_of_inp = v[7]; Count::from("), "{f}");
         assert_eq!(kernel.derived(), ["numel_of_inp", "along_of_inp"]);

@@ -73,9 +73,9 @@ mod json;
 /// - `#[tensors(a[n, c], w[..rank])]`: this pointer to `usize` has the dimensions and then the strides (in elements) of the
 ///   tensor at `a`, then those of `w`. `a` has two dimensions; `w` has as many as the parameter `rank` says. A name that
 ///   two tensors have is one size. With `#[nullable]`, null means that a single tensor is contiguous.
-/// - `#[along(rank, of(a))]`, beside `#[tensors(a[…])]`: behind these words are, for as many dimensions of `a` as the parameter
-///   `rank` says, their sizes, and then the strides that they have in a contiguous tensor. Whoever launches the kernel says
-///   which dimensions they are.
+/// - `#[along(rank, of(a))]`, beside `#[tensors(a[…])]`: behind these words are, for as many dimensions of `a` as the
+///   parameter `rank` says, their sizes, and then the strides that they have in a contiguous tensor. Whoever launches
+///   the kernel says which dimensions they are.
 /// - `#[value(expr)]`: what a typed launch passes for this integer, so that nobody has to say it.
 /// - `#[len(expr)]`: the buffer must hold at least so many elements.
 /// - `#[requires(a >= 1, a % b == 0 || c == 0)]`: what must hold of the arguments, or the kernel would go out of bounds.
@@ -85,8 +85,9 @@ mod json;
 ///   then, as it is where a pointer has neither a length nor a layout.
 ///
 /// In `value`, `len` and `requires` the dimensions of tensors have their names, `a.numel()` is a tensor's number of
-/// elements, `a.along()` that of the dimensions chosen by `along`, and paths of constants (`F::BYTES`) and `const { … }` stand for numbers that the compiler knows. In `len` and
-/// `requires`, `grid.x` and `block.y` are the launch's workgroups, and a workgroup's lanes.
+/// elements, `a.along()` that of the dimensions chosen by `along`, and paths of constants (`F::BYTES`) and `const { … }`
+/// stand for numbers that the compiler knows. In `len` and `requires`, `grid.x` and `block.y` are the launch's
+/// workgroups, and a workgroup's lanes.
 #[proc_macro_attribute]
 pub fn amdgpu_kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
     expand::kernel(attribute.into(), item.into()).into()

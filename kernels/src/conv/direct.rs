@@ -151,8 +151,8 @@ struct Step {
 /// The convolution of images with weights: `dst` has images of the size `out`.
 ///
 /// # Safety
-/// `src` has the images, `kernel` the weights, `dst` a result for each batch, channel and place. The groups divide the channels
-/// of both. No step of a transposed convolution is 0.
+/// `src` has the images, `kernel` the weights, `dst` a result for each batch, channel and place. The groups divide the
+/// channels of both. No step of a transposed convolution is 0.
 #[inline(always)]
 unsafe fn convolve<T: Scalar, const TRANSPOSED: bool>(
     image: Image,

@@ -374,7 +374,8 @@ impl<T: Scalar> Windows<T> {
     /// Reads the part of the source below a tile: windows from row `y` and column `x` of the result, channels `c..c + deep`.
     ///
     /// # Safety
-    /// `src` has the image, there are such channels and windows, and workgroup memory has room for the tile, which nobody uses.
+    /// `src` has the image, there are such channels and windows, and workgroup memory has room for the tile, which
+    /// nobody uses.
     #[inline(always)]
     unsafe fn fill(&self, tile: Tile, b: u32, c: u32, deep: u32, y: u32, x: u32) {
         let (height, width) = (self.image.dims[2] as u32, self.image.dims[3] as u32);
@@ -434,7 +435,8 @@ impl<T: Scalar> Windows<T> {
     /// of several sets: it finds out once where they come from.
     ///
     /// # Safety
-    /// `to` has room for the runs, at a multiple of 16 bytes if `N` is more than 1; the tile is filled, for all lanes to see.
+    /// `to` has room for the runs, at a multiple of 16 bytes if `N` is more than 1; the tile is filled, for all lanes to
+    /// see.
     #[inline(always)]
     unsafe fn write<const N: usize>(&self, tile: Tile, taps: Taps, runs: Runs, from: u32, to: *mut T) {
         let Runs { run, together, sets, rows } = runs;

@@ -83,8 +83,8 @@ unsafe fn repeat<T: Scalar, const N: usize>(
 /// Blocks of `N` elements of a row of the result, each with those below it. With `SHORT`, numbers of 32 bits count them.
 ///
 /// # Safety
-/// As for [`repeat`]; the image is not empty, rows of the result are whole blocks at multiples of their size, and with `SHORT`
-/// there are fewer than 2³² elements.
+/// As for [`repeat`]; the image is not empty, rows of the result are whole blocks at multiples of their size, and with
+/// `SHORT` there are fewer than 2³² elements.
 #[inline(always)]
 unsafe fn repeat_blocks<T: Scalar, const N: usize, const SHORT: bool>(
     image: Image,

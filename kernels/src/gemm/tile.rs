@@ -57,8 +57,8 @@ pub(super) unsafe fn matrix<
 /// The sums go from hand to hand: behind a reference the compiler would keep them in memory.
 ///
 /// # Safety
-/// The operands have `m` and `n` rows of `k` elements, the workgroup's memory has room for two steps of `M` and `N` rows. All of
-/// its lanes come here, and nobody else uses that memory.
+/// The operands have `m` and `n` rows of `k` elements, the workgroup's memory has room for two steps of `M` and `N`
+/// rows. All of its lanes come here, and nobody else uses that memory.
 #[inline(always)]
 unsafe fn steps<T: Element, const M: usize, const N: usize, const LANES: usize, S>(
     [m, n]: [u32; 2],

@@ -189,7 +189,8 @@ impl<F: Format, const VECTORS: usize> Staged<F, VECTORS> {
     /// Stores word `word` of a block of vector `v`.
     ///
     /// # Safety
-    /// `v` is below `VECTORS`, `group` below [`CAPACITY`](Self::CAPACITY), `word` below [`GROUP_WORDS`], and nobody uses the memory.
+    /// `v` is below `VECTORS`, `group` below [`CAPACITY`](Self::CAPACITY), `word` below [`GROUP_WORDS`], and nobody uses
+    /// the memory.
     #[inline(always)]
     unsafe fn put(self, v: u32, group: u32, word: u32, value: u32) {
         // Both cases are computed, so that lanes do not part.

@@ -165,8 +165,8 @@ pub unsafe fn quantize_q8_1(
 /// Eight lanes to a block. The loop is the same for all lanes of the workgroup, since lanes hand values to each other.
 ///
 /// # Safety
-/// `to` has room for `blocks` blocks, and the row has `kx` elements, whole fours of them at multiples of 16 bytes if `WHOLE`. All
-/// lanes of the workgroup come here, of which `teams` teams of eight work.
+/// `to` has room for `blocks` blocks, and the row has `kx` elements, whole fours of them at multiples of 16 bytes if
+/// `WHOLE`. All lanes of the workgroup come here, of which `teams` teams of eight work.
 #[inline(always)]
 unsafe fn together<const WHOLE: bool, const N: usize>(
     from: Row,

@@ -18,9 +18,15 @@ fn no_buffer_of_any_kernel_may_be_an_element_shorter() {
     assert!(failures.is_empty(), "{} kernels:\n{}", failures.len(), failures.join("\n"));
 }
 
-/// Kernels that a safe function cannot launch, with what their callers must see to: ids in device memory say what is read,
-/// or sizes do that follow those of a tensor.
+/// Kernels that a safe function cannot launch, with what their callers must see to: ids in device memory say what is
+/// read, and Candle's argument list does not say how much there is.
 const PROMISES: &str = "\
+10 kernels, get_rows_q2_K to get_rows_q8_0
+  `src0` has a row of `ne00` elements at `nb01` times each index in `src1`
+3 kernels, get_rows_bf16 to get_rows_f32
+  `src0` has a row of `ne00` elements at `nb01` times each index in `src1`
+6 kernels, indexed_moe_forward_q2k_q8_1 to indexed_moe_forward_q8_0_q8_1
+  `all_weights` has `n` rows of `k` elements for each expert in `indices`
 ";
 
 #[test]

@@ -6,6 +6,7 @@ use candle_amdgpu::kernels::affine::{affine_f16, affine_f32, affine_u8};
 use candle_amdgpu::kernels::fill::{const_set_f32, copy2d_f32, fill_f32};
 use candle_amdgpu::kernels::quantized::dequantize_mul_mat_vec_q4_0_cuda;
 use candle_amdgpu::kernels::reduce::sum_f32;
+use candle_amdgpu::kernels::sort::asort_step_asc_f32;
 use candle_amdgpu::{DeviceBuffer, Error, LaunchConfig, Layout, Null, Stream, f16};
 
 const AUTO: LaunchConfig = LaunchConfig::auto();
@@ -136,6 +137,28 @@ fn a_sum_goes_along_the_dimensions_that_are_named() {
     assert!(matches!(error, Error::BufferTooShort { have: 5, need: 6, .. }), "{error}");
     let error = sum_f32(&stream, AUTO, &layout, &[2], &x, &mut y).unwrap_err();
     assert!(error.to_string().contains("there is no dimension 2"), "{error}");
+}
+
+#[test]
+fn a_step_of_a_sort_with_wrong_positions_and_sizes_touches_no_other_memory() {
+    for arch in ["gfx1100", "gfx90a"] {
+        let stream = common::stream(arch);
+        let x = zeros(&stream, 3000);
+        let steps = [
+            (4096, 2048, 1),
+            (4096, 4096, 0),
+            (4096, 2048, 0),
+            (3, 1, 0),
+            (1, 1, 0),
+            (1000, 7, 1),
+            (usize::MAX, 5, 0),
+        ];
+        for (size, distance, last) in steps {
+            let mut positions = DeviceBuffer::from_slice(&stream, &[u32::MAX; 3000]).unwrap();
+            asort_step_asc_f32(&stream, AUTO, &x, &mut positions, 1, 3000, size, distance, last).unwrap();
+            assert_eq!(stream.synchronize(), Ok(()), "{arch}, {size}, {distance}, {last}");
+        }
+    }
 }
 
 #[test]

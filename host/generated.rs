@@ -11,6 +11,7 @@ pub use crate::{AsStream, Count, LaunchConfig, Layout, Result};
 
 use crate::access::Memory;
 use crate::function::{MAX_ARGS, Order};
+use crate::kernel::is_named;
 use crate::launch::Resolved;
 use crate::staging::MAX_WORDS;
 use crate::stream::StreamRef;
@@ -318,11 +319,8 @@ fn check_memory(
 fn check_requirements(kernel: &Kernel, values: &[Count]) -> Result<()> {
     for condition in kernel.args.iter().flat_map(|arg| arg.requires) {
         if (condition.eval)(values) == 0 {
-            let named = |name: &str| {
-                condition.text.split(|c: char| !(c.is_alphanumeric() || c == '_')).any(|n| n == name)
-            };
             let names = kernel.args.iter().map(|arg| arg.name).chain(kernel.derived.iter().copied());
-            let named = names.zip(values).filter(|(name, _)| named(name));
+            let named = names.zip(values).filter(|(name, _)| is_named(condition.text, name));
             let named: Vec<_> = named.map(|(name, value)| format!("{name} = {}", value.0)).collect();
             return Err(Error::Requirement {
                 kernel: kernel.name.to_owned(),

@@ -286,11 +286,23 @@ impl Kernel {
         Ok(())
     }
 
+    /// Whether the values of the arguments are enough to evaluate a formula of this kernel: a length may also name sizes of
+    /// tensors, or the geometry, which a launch by name does not know.
+    pub fn is_of_arguments(&self, formula: &Formula) -> bool {
+        let names = |name: &str| is_named(formula.text, name);
+        !self.derived.iter().any(|&name| names(name)) && !names("grid") && !names("block")
+    }
+
     /// What a caller must see to, since no check before the launch can: of which argument, and what. The typed wrapper of a
     /// kernel with such a promise is unsafe.
     pub fn promises(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
         self.args.iter().filter_map(|arg| Some((arg.name, arg.promise?)))
     }
+}
+
+/// Whether a formula names something.
+pub(crate) fn is_named(formula: &str, name: &str) -> bool {
+    formula.split(|c: char| !(c.is_alphanumeric() || c == '_')).any(|word| word == name)
 }
 
 /// The Rust type of an argument.

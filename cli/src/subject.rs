@@ -421,11 +421,12 @@ fn typed(arg: &KernelArg, text: &str, stream: &Stream) -> Result<Given> {
     Given::parse(Parameter { dtype, pointer: memory, written: true, nullable: true }, value, stream)
 }
 
-/// Refuses memory that is shorter than the kernel states.
+/// Refuses memory that is shorter than the kernel states, as far as that follows from the arguments.
 fn long_enough(kernel: &Kernel, given: &[Given]) -> Result<()> {
     let counts: Vec<Count> = given.iter().map(Given::count).collect();
     for (arg, value) in kernel.args.iter().zip(given) {
-        let (Some(len), Given::Memory(memory)) = (&arg.len, value) else { continue };
+        let len = arg.len.as_ref().filter(|len| kernel.is_of_arguments(len));
+        let (Some(len), Given::Memory(memory)) = (len, value) else { continue };
         let (have, need) = (memory.len() as u128, (len.eval)(&counts).get());
         ensure!(
             have >= need,

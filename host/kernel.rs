@@ -300,9 +300,10 @@ impl Kernel {
     }
 }
 
-/// Whether a formula names something.
+/// Whether a formula names something, not as a field or a method.
 pub(crate) fn is_named(formula: &str, name: &str) -> bool {
-    formula.split(|c: char| !(c.is_alphanumeric() || c == '_')).any(|word| word == name)
+    let mut words = formula.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '.'));
+    words.any(|word| word.split('.').next() == Some(name))
 }
 
 /// The Rust type of an argument.

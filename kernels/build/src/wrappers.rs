@@ -223,9 +223,10 @@ fn formula(kernel: &Signature, expression: &str, into: &str) -> String {
     format!("Formula {{ text: {expression:?}, eval: |{values}| {{ {bindings}{into}({expression}) }} }}")
 }
 
-/// The identifiers in an expression.
+/// The identifiers in an expression, but for those of fields and methods.
 fn names(expression: &str) -> impl Iterator<Item = &str> {
-    expression.split(|c: char| !(c.is_alphanumeric() || c == '_'))
+    let words = expression.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '.'));
+    words.map(|word| word.split('.').next().unwrap_or(word))
 }
 
 /// Position of the argument `name`, which the attribute has checked to exist.
@@ -494,6 +495,8 @@ mod tests {
     fn the_launch_is_bound_by_its_dimensions() {
         let f = formula(&affine(), "grid.x * block.y", "Count::from");
         assert!(f.contains("let grid = Dimensions::at(v, 6); let block = Dimensions::at(v, 9); "), "{f}");
+        let names: Vec<_> = names("(x.len()).max(grid.y) * a1").filter(|name| !name.is_empty()).collect();
+        assert_eq!(names, ["x", "grid", "a1"]);
         let f = formula(&affine(), "numel >= 1", "Count::of_condition");
         assert!(f.ends_with("Count::of_condition(numel >= 1) } }"), "{f}");
     }

@@ -44,8 +44,9 @@ pub fn check_bounds(
             shortened.borrow_mut()[index] = true;
             match check(&call, same, Some(index), stream) {
                 Err(Error::BufferTooShort { arg: short, .. }) if short == arg.name => {}
-                // How many rows there are follows from the length.
+                // How many rows there are follows from the length: others than the grid has, or none.
                 Err(Error::GridIsNotRows { .. } | Error::BufferTooShort { .. }) => {}
+                Ok(None) if operand.data.len() == 1 => {}
                 Err(error) => return Err(format!("{call}: `{}` one shorter: {error}", arg.name)),
                 Ok(_) => {
                     let len = operand.data.len() - 1;

@@ -93,7 +93,7 @@ pub unsafe fn fast_sum_small<T: Scalar<Acc: Lane>>(
     num_dims: usize,
     #[nullable]
     #[tensors(src[..num_dims])]
-    #[requires(src.numel() == dst_el * el_to_sum_per_block)]
+    #[requires(src.numel() >= dst_el * el_to_sum_per_block)]
     info: *const usize,
     src: *const T,
     #[len(dst_el)] dst: *mut T,

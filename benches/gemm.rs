@@ -102,7 +102,8 @@ fn run<T: Element>(
     ];
     stream.synchronize()?;
     amdhip64::set_profile(device.ordinal(), true)?;
-    generated::launch(&GEMM, kernel, &stream, LaunchConfig::auto(), &[], &mut slots)?;
+    // SAFETY: the slots have the types of a matrix product's parameters, for `T`.
+    unsafe { generated::launch(&GEMM, kernel, &stream, LaunchConfig::auto(), &[], &mut slots)? };
     stream.synchronize()?;
     let mut records = amdhip64::take_profile(device.ordinal())?;
     amdhip64::set_profile(device.ordinal(), false)?;

@@ -47,7 +47,8 @@ fn describe(device: &Device, kernel: &'static Kernel) -> Result<(), Box<dyn std:
     let mut slots = [Slot::read::<u8>(&x), Slot::read::<u8>(&y), Slot::write::<f32>(&mut out), k, n, k, n];
     stream.synchronize()?;
     amdhip64::set_profile(device.ordinal(), true)?;
-    generated::launch(&QUANTIZED, kernel, &stream, LaunchConfig::auto(), &[], &mut slots)?;
+    // SAFETY: the slots have the types of the product's parameters.
+    unsafe { generated::launch(&QUANTIZED, kernel, &stream, LaunchConfig::auto(), &[], &mut slots)? };
     stream.synchronize()?;
     let mut records = amdhip64::take_profile(device.ordinal())?;
     amdhip64::set_profile(device.ordinal(), false)?;

@@ -63,7 +63,7 @@ pub struct Null;
     label = "expected `&` of device memory that holds `{T}`, or `Null`",
     note = "a kernel cannot read host memory: copy it with `DeviceBuffer::from_slice(&stream, &data)?`"
 )]
-pub trait ReadOrNull<T> {
+pub trait ReadOrNull<T>: Sealed {
     /// The argument.
     fn slot<'a>(self) -> Slot<'a>
     where
@@ -77,12 +77,26 @@ pub trait ReadOrNull<T> {
     label = "expected `&mut` of device memory that holds `{T}`, or `Null`",
     note = "make it with `DeviceBuffer::<{T}>::zeros(&stream, len)?`"
 )]
-pub trait WriteOrNull<T> {
+pub trait WriteOrNull<T>: Sealed {
     /// The argument.
     fn slot<'a>(self) -> Slot<'a>
     where
         Self: 'a;
 }
+
+/// Only the types of this module can be arguments that may be null: a slot of other elements than the kernel's would be
+/// unsound.
+mod sealed {
+    /// What is implemented in this module alone.
+    pub trait Sealed {}
+}
+use sealed::Sealed;
+
+impl Sealed for Null {}
+impl<M> Sealed for &M {}
+impl<M> Sealed for &mut M {}
+impl<M> Sealed for Option<&M> {}
+impl<M> Sealed for Option<&mut M> {}
 
 impl<T> ReadOrNull<T> for Null {
     fn slot<'a>(self) -> Slot<'a> {

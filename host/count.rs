@@ -13,6 +13,11 @@ impl Count {
         self.0.max(0) as u128
     }
 
+    /// 1 if a condition holds, else 0.
+    pub fn of_condition(holds: bool) -> Count {
+        Count(holds.into())
+    }
+
     /// The quotient, rounded up. Division by zero gives the largest value.
     #[must_use]
     pub fn div_ceil(self, by: impl Into<Count>) -> Count {
@@ -36,6 +41,48 @@ impl Count {
     #[must_use]
     pub fn min(self, other: impl Into<Count>) -> Count {
         Ord::min(self, other.into())
+    }
+}
+
+/// Three dimensions, as formulas name them.
+#[derive(Clone, Copy, Debug)]
+pub struct Dimensions {
+    /// The first.
+    pub x: Count,
+    /// The second.
+    pub y: Count,
+    /// The third.
+    pub z: Count,
+}
+
+impl Dimensions {
+    /// Those at this position of a formula's values.
+    pub fn at(values: &[Count], at: usize) -> Dimensions {
+        Dimensions { x: values[at], y: values[at + 1], z: values[at + 2] }
+    }
+}
+
+impl PartialEq<i128> for Count {
+    fn eq(&self, other: &i128) -> bool {
+        self.0 == *other
+    }
+}
+
+impl PartialOrd<i128> for Count {
+    fn partial_cmp(&self, other: &i128) -> Option<std::cmp::Ordering> {
+        self.0.partial_cmp(other)
+    }
+}
+
+impl PartialEq<Count> for i128 {
+    fn eq(&self, other: &Count) -> bool {
+        *self == other.0
+    }
+}
+
+impl PartialOrd<Count> for i128 {
+    fn partial_cmp(&self, other: &Count) -> Option<std::cmp::Ordering> {
+        self.partial_cmp(&other.0)
     }
 }
 

@@ -13,7 +13,8 @@ pub unsafe trait Element: Copy + Send + Sync + 'static {}
 /// A type that is passed to a kernel by value, in at most 16 bytes.
 ///
 /// # Safety
-/// The device's type of the same name has its layout.
+/// The device's type of the same name has its layout, no byte of it is padding, and [`integer`](Self::integer) gives the
+/// value that the device sees.
 pub unsafe trait KernelValue: Copy + 'static {
     /// The value, where the type is an integer: what lengths and geometries are computed from.
     fn integer(self) -> Option<i128> {

@@ -101,6 +101,40 @@ pub enum Error {
         /// The argument.
         arg: String,
     },
+    /// Arguments that do not go together.
+    #[error("{kernel}: `{requirement}` does not hold, with {values}")]
+    Requirement {
+        /// The kernel.
+        kernel: String,
+        /// The condition, as the kernel says it.
+        requirement: String,
+        /// The values of what is named in it.
+        values: String,
+    },
+    /// Memory that begins where a kernel cannot take it.
+    #[error("{kernel}: `{arg}` must begin at a multiple of {align} bytes, it begins {by} after one")]
+    Misaligned {
+        /// The kernel.
+        kernel: String,
+        /// The argument.
+        arg: String,
+        /// Bytes of which the address must be a multiple.
+        align: usize,
+        /// How far behind the last one it is.
+        by: usize,
+    },
+    /// A tensor whose shape is not one that the kernel takes.
+    #[error("{kernel}: `{arg}` has the shape {shape:?}: {reason}")]
+    BadShape {
+        /// The kernel.
+        kernel: String,
+        /// The pointer to the tensor's elements.
+        arg: String,
+        /// Its shape.
+        shape: Vec<usize>,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// The operands of one kernel have different shapes.
     #[error("{kernel}: operands must have one shape, they have {shapes:?}; broadcast the smaller one first")]
     ShapesDiffer {

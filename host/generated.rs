@@ -2,12 +2,16 @@
 //! arguments in slots, one for each parameter of the kernel; every check is here.
 
 pub use crate::access::{DeviceRead, DeviceWrite, ReadOrNull, WriteOrNull};
+pub use crate::count::Dimensions;
 pub use crate::element::{bf16, f8e4m3, f16};
-pub use crate::kernel::{Arg, ArgType, Formula, Geometry, Kernel, LayoutOf, Module, Object};
+pub use crate::kernel::{
+    AlongOf, Arg, ArgType, Formula, Geometry, Kernel, LayoutOf, Module, Object, TensorOf,
+};
 pub use crate::{AsStream, Count, LaunchConfig, Layout, Result};
 
 use crate::access::Memory;
 use crate::function::{MAX_ARGS, Order};
+use crate::kernel::is_named;
 use crate::launch::Resolved;
 use crate::staging::MAX_WORDS;
 use crate::stream::StreamRef;
@@ -45,7 +49,7 @@ enum Content<'a> {
 }
 
 impl<'a> Slot<'a> {
-    /// An argument that comes from a layout.
+    /// An argument that comes from a layout, or from other arguments.
     pub const FILLED_IN: Slot<'static> =
         Slot { bytes: Bytes([0; 16]), size: size_of::<usize>(), content: Content::FilledIn };
 
@@ -57,7 +61,7 @@ impl<'a> Slot<'a> {
     pub fn value<V: KernelValue>(value: V) -> Slot<'static> {
         const { assert!(size_of::<V>() <= 16 && align_of::<V>() <= 16, "at most 16 bytes") };
         let mut bytes = Bytes([0; 16]);
-        // SAFETY: there is room for it.
+        // SAFETY: it fits in size and alignment, and has no padding, so that all bytes stay initialised.
         unsafe { ptr::from_mut(&mut bytes).cast::<V>().write(value) };
         Slot { bytes, size: size_of::<V>(), content: Content::Value { integer: value.integer() } }
     }
@@ -114,28 +118,43 @@ impl<'a> Slot<'a> {
         ptr::from_mut(&mut self.bytes).cast()
     }
 
+    /// The address that the kernel gets.
+    fn integer_address(&self) -> usize {
+        let [a, b, c, d, e, f, g, h, ..] = self.bytes.0;
+        u64::from_ne_bytes([a, b, c, d, e, f, g, h]) as usize
+    }
+
     fn set_address(&mut self, address: *const c_void) {
         self.bytes.0[..8].copy_from_slice(&(address as usize as u64).to_ne_bytes());
     }
 
-    fn set_integer(&mut self, value: usize) {
-        *self = Slot::value(value);
+    /// An integer of `size` bytes, in which it fits.
+    fn set_integer(&mut self, value: Count, size: u32) {
+        let mut bytes = Bytes([0; 16]);
+        bytes.0[..8].copy_from_slice(&(value.0 as u64).to_ne_bytes());
+        *self = Slot { bytes, size: size as usize, content: Content::Value { integer: Some(value.0) } };
     }
 }
 
 /// Checks and launches; with nothing to do, it only checks.
 ///
-/// `layouts` has an entry for each layout argument of the kernel, and in it a layout for each of its operands;
-/// `slots` has one for each argument.
+/// `layouts` has an entry for each argument of the kernel that takes layouts, and in it a layout for each of its
+/// operands or tensors, and one of the dimensions chosen of a tensor ([`Layout::contiguous_dims`]); `slots` has one for
+/// each argument.
+///
+/// # Safety
+/// The slots are values, and memory of elements, of the types of the kernel's parameters; [`Slot::FILLED_IN`] stands
+/// where the kernel says that layouts or other arguments give the value. Chosen dimensions are some of that tensor's.
+/// What the kernel has of promises ([`Kernel::promises`]) holds. `kernel` is one of `module`.
 ///
 /// # Errors
 /// Before anything is launched: memory shorter than kernel and layouts need, or of another device; a null pointer
-/// that may not be null; layouts of different shapes; a geometry that device and kernel cannot do; a target that
-/// the module was not compiled for. Otherwise what the runtime reports.
+/// that may not be null; layouts or arguments that do not go together; a geometry that device and kernel cannot do; a
+/// target that the module was not compiled for. Otherwise what the runtime reports.
 ///
 /// # Panics
 /// If the number of slots or layouts is not that of the kernel, which a generated wrapper gets right.
-pub fn launch(
+pub unsafe fn launch(
     module: &Module,
     kernel: &'static Kernel,
     stream: &impl AsStream,
@@ -143,10 +162,13 @@ pub fn launch(
     layouts: &[&[&Layout]],
     slots: &mut [Slot<'_>],
 ) -> Result<()> {
-    launch_on(module, kernel, &stream.stream_ref()?, config, layouts, slots)
+    // SAFETY: as promised by the caller.
+    unsafe { launch_on(module, kernel, &stream.stream_ref()?, config, layouts, slots) }
 }
 
-fn launch_on(
+/// # Safety
+/// As for [`launch`].
+unsafe fn launch_on(
     module: &Module,
     kernel: &'static Kernel,
     stream: &StreamRef<'_>,
@@ -154,27 +176,15 @@ fn launch_on(
     layouts: &[&[&Layout]],
     slots: &mut [Slot<'_>],
 ) -> Result<()> {
-    assert_eq!(slots.len(), kernel.args.len(), "{}: one slot for each argument", kernel.name);
-    assert!(slots.len() <= MAX_ARGS, "{} takes more than {MAX_ARGS} arguments", kernel.name);
-    fill_in_layouts(kernel, layouts, slots)?;
-    let mut values = [Count::default(); MAX_ARGS];
-    for (value, slot) in values.iter_mut().zip(slots.iter()) {
-        *value = slot.count();
-    }
-    let values = &values[..slots.len()];
-    check_memory(kernel, layouts, slots, values, stream)?;
-
-    let Some(geometry) = Resolved::new(config, kernel.name, Some(kernel), values, true)? else {
-        return Ok(());
-    };
-    check_null(kernel, slots, values)?;
+    let checked = check(kernel, config, layouts, slots, stream)?;
+    let Some(geometry) = checked else { return Ok(()) };
     let function = stream.device.get_or_load_func(kernel.name, module)?;
     let geometry = function.check(geometry, stream)?;
 
     // The lock is held until the launch is enqueued: the ring may not be reused before.
     let mut staging = None;
-    for ((index, _), operands) in layout_args(kernel).zip(layouts) {
-        let words = strided(operands);
+    for ((index, arg), operands) in kernel.layout_args().zip(layouts) {
+        let words = arg.words(operands);
         if !words.is_empty() {
             let ring =
                 staging.get_or_insert_with(|| stream.staging.lock().unwrap_or_else(PoisonError::into_inner));
@@ -186,30 +196,59 @@ fn launch_on(
     for (param, slot) in params.iter_mut().zip(slots.iter_mut()) {
         *param = slot.address();
     }
-    // SAFETY: types and number of the arguments are those of the kernel, since the wrapper was generated from its
-    // signature, which was compared with the code object's; the memory is as large as the signature says.
+    // SAFETY: types of the arguments are those of the kernel, as promised by the caller, and the signature was compared with
+    // the code object's when that was built; the memory is as large as the signature says.
     unsafe { function.launch_raw(geometry, stream.raw, &mut params[..slots.len()])? };
     order.after(slots, stream)
 }
 
-/// The kernel's layout arguments with their positions.
-fn layout_args(kernel: &Kernel) -> impl Iterator<Item = (usize, &LayoutOf)> {
-    kernel.args.iter().enumerate().filter_map(|(i, arg)| Some((i, arg.layout.as_ref()?)))
+/// Fills in what follows from layouts and other arguments, and checks everything that can be without a code object: the
+/// geometry, or `None` if there is nothing to do.
+pub(crate) fn check(
+    kernel: &'static Kernel,
+    config: LaunchConfig,
+    layouts: &[&[&Layout]],
+    slots: &mut [Slot<'_>],
+    stream: &StreamRef<'_>,
+) -> Result<Option<Resolved>> {
+    assert_eq!(slots.len(), kernel.args.len(), "{}: one slot for each argument", kernel.name);
+    let count = kernel.value_count();
+    assert!(slots.len() <= MAX_ARGS && count <= MAX_VALUES, "{} takes too many arguments", kernel.name);
+    let mut values = [Count::default(); MAX_VALUES];
+    let values = &mut values[..count];
+    for (value, slot) in values.iter_mut().zip(slots.iter()) {
+        *value = slot.count();
+    }
+    kernel.complete(layouts, values)?;
+    fill_in(kernel, layouts, slots, values)?;
+    let resolved = Resolved::new(config, kernel.name, Some(kernel), values, true);
+    if let Ok(Some(Resolved { grid, block, .. })) = resolved {
+        for (value, n) in values[count - 6..].iter_mut().zip(grid.into_iter().chain(block)) {
+            *value = Count(n.into());
+        }
+    }
+    check_memory(kernel, layouts, slots, values, stream)?;
+    let Some(geometry) = resolved? else { return Ok(None) };
+    check_requirements(kernel, values)?;
+    check_addresses(kernel, layouts, slots, values)?;
+    Ok(Some(geometry))
 }
 
-/// Number of elements and of dimensions; pointers are moved to the layouts' first elements.
-fn fill_in_layouts(kernel: &Kernel, layouts: &[&[&Layout]], slots: &mut [Slot<'_>]) -> Result<()> {
-    assert_eq!(layouts.len(), layout_args(kernel).count(), "{}: one entry for each layout", kernel.name);
-    for ((_, spec), operands) in layout_args(kernel).zip(layouts) {
-        assert_eq!(operands.len(), spec.of.len(), "{}: one layout for each operand", kernel.name);
-        let Some(first) = operands.first() else { continue };
-        if operands.iter().any(|operand| operand.shape() != first.shape()) {
-            return Err(Error::ShapesDiffer {
-                kernel: kernel.name.to_owned(),
-                shapes: operands.iter().map(|operand| operand.shape().to_vec()).collect(),
-            });
+/// Most values that a formula gets.
+const MAX_VALUES: usize = MAX_ARGS + 32;
+
+/// Numbers that follow from layouts; pointers are moved to the layouts' first elements.
+fn fill_in(kernel: &Kernel, layouts: &[&[&Layout]], slots: &mut [Slot<'_>], values: &[Count]) -> Result<()> {
+    for (index, arg) in kernel.args.iter().enumerate() {
+        if kernel.is_filled_in(index) && !arg.ty.is_pointer() {
+            slots[index].set_integer(values[index], arg.size);
         }
-        if (1 + operands.len()) * first.rank() > MAX_WORDS {
+    }
+    for (pointers, operands) in kernel.laid_out().zip(layouts) {
+        let words: usize = operands.iter().map(|operand| 2 * operand.rank()).sum();
+        if let Some(first) =
+            operands.iter().max_by_key(|operand| operand.rank()).filter(|_| words > MAX_WORDS)
+        {
             return Err(Error::BadLayout {
                 shape: first.shape().to_vec(),
                 strides: first.strides().to_vec(),
@@ -217,9 +256,7 @@ fn fill_in_layouts(kernel: &Kernel, layouts: &[&[&Layout]], slots: &mut [Slot<'_
                 reason: format!("{} dimensions are too many", first.rank()),
             });
         }
-        slots[spec.numel].set_integer(first.numel());
-        slots[spec.num_dims].set_integer(first.rank());
-        for (&pointer, operand) in spec.of.iter().zip(*operands) {
+        for (pointer, operand) in pointers.zip(*operands) {
             let slot = &mut slots[pointer];
             if let Content::Memory { memory, element } = slot.content {
                 slot.set_address(memory.address.wrapping_byte_add(operand.offset().wrapping_mul(element)));
@@ -245,8 +282,8 @@ fn check_memory(
         need,
         why,
     };
-    for ((_, spec), operands) in layout_args(kernel).zip(layouts) {
-        for (&index, operand) in spec.of.iter().zip(*operands) {
+    for (pointers, operands) in kernel.laid_out().zip(layouts) {
+        for (index, operand) in pointers.zip(*operands) {
             let Content::Memory { memory, .. } = slots[index].content else { continue };
             offsets[index] = operand.offset();
             let need = operand.required_len();
@@ -278,27 +315,59 @@ fn check_memory(
     Ok(())
 }
 
-/// Whether each pointer that may not be null is none, or nothing is read or written through it.
-fn check_null(kernel: &Kernel, slots: &[Slot<'_>], values: &[Count]) -> Result<()> {
-    for (arg, slot) in kernel.args.iter().zip(slots) {
-        let null = match slot.content {
-            Content::Null => true,
-            Content::Memory { memory, .. } => memory.address.is_null(),
-            _ => false,
-        };
-        let empty = arg.len.is_some_and(|len| (len.eval)(values).get() == 0);
-        if null && !arg.nullable && !empty {
-            return Err(Error::NullArgument { kernel: kernel.name.to_owned(), arg: arg.name.to_owned() });
+/// Whether the arguments go together.
+fn check_requirements(kernel: &Kernel, values: &[Count]) -> Result<()> {
+    for condition in kernel.args.iter().flat_map(|arg| arg.requires) {
+        if (condition.eval)(values) == 0 {
+            let names = kernel.args.iter().map(|arg| arg.name).chain(kernel.derived.iter().copied());
+            let named = names.zip(values).filter(|(name, _)| is_named(condition.text, name));
+            let named: Vec<_> = named.map(|(name, value)| format!("{name} = {}", value.0)).collect();
+            return Err(Error::Requirement {
+                kernel: kernel.name.to_owned(),
+                requirement: condition.text.to_owned(),
+                values: named.join(", "),
+            });
         }
     }
     Ok(())
 }
 
-/// Dimensions, then strides of each operand; empty if all are contiguous, which a kernel is told by a null pointer.
-fn strided(operands: &[&Layout]) -> Vec<usize> {
-    if operands.iter().all(|operand| operand.is_contiguous()) {
-        return Vec::new();
+/// Whether each pointer that may not be null is none, or nothing is read or written through it, and whether it is where the
+/// kernel can take it.
+fn check_addresses(
+    kernel: &Kernel,
+    layouts: &[&[&Layout]],
+    slots: &[Slot<'_>],
+    values: &[Count],
+) -> Result<()> {
+    let mut empties = [false; MAX_ARGS];
+    for (pointers, operands) in kernel.laid_out().zip(layouts) {
+        for (index, operand) in pointers.zip(*operands) {
+            empties[index] = operand.numel() == 0;
+        }
     }
-    let dims = operands[0].shape().iter();
-    dims.chain(operands.iter().flat_map(|operand| operand.strides())).copied().collect()
+    for ((arg, slot), is_empty) in kernel.args.iter().zip(slots).zip(empties) {
+        let address = match slot.content {
+            Content::Null => 0,
+            Content::Memory { .. } => slot.integer_address(),
+            _ => continue,
+        };
+        let is_null = match slot.content {
+            Content::Memory { memory, .. } => memory.address.is_null(),
+            _ => true,
+        };
+        let empty = is_empty || arg.len.is_some_and(|len| (len.eval)(values).get() == 0);
+        if is_null && !arg.nullable && !empty {
+            return Err(Error::NullArgument { kernel: kernel.name.to_owned(), arg: arg.name.to_owned() });
+        }
+        if !is_null && address % arg.align != 0 {
+            return Err(Error::Misaligned {
+                kernel: kernel.name.to_owned(),
+                arg: arg.name.to_owned(),
+                align: arg.align,
+                by: address % arg.align,
+            });
+        }
+    }
+    Ok(())
 }

@@ -1,6 +1,6 @@
 //! What is known of kernels before any is loaded: the tables that `amdgpu-build` generates.
 
-use crate::{Count, LaunchConfig};
+use crate::{Count, Error, LaunchConfig, Layout, Result};
 use std::fmt;
 
 /// A set of kernels that is loaded as one, compiled for several targets.
@@ -85,6 +85,8 @@ pub struct Kernel {
     pub line: u32,
     /// Its arguments.
     pub args: &'static [Arg],
+    /// What formulas get of tensors, behind the values of the arguments.
+    pub derived: &'static [&'static str],
     /// How it is meant to be launched.
     pub geometry: Geometry,
 }
@@ -104,6 +106,204 @@ pub struct Arg {
     pub len: Option<Formula>,
     /// For a pointer to shapes and strides: what it lays out.
     pub layout: Option<LayoutOf>,
+    /// For a pointer to sizes and strides of tensors that have sizes of their own: these.
+    pub tensors: &'static [TensorOf],
+    /// Beside a tensor: dimensions of it that are chosen at launch, behind its words.
+    pub along: Option<AlongOf>,
+    /// What the value is, where it follows from others.
+    pub value: Option<Formula>,
+    /// What must hold: each gives 0 where it does not.
+    pub requires: &'static [Formula],
+    /// What a caller must see to, where no check can: such a kernel's wrapper is unsafe.
+    pub promise: Option<&'static str>,
+    /// Bytes of which the address must be a multiple.
+    pub align: usize,
+}
+
+impl Arg {
+    /// An argument of which nothing more is known.
+    pub const fn new(name: &'static str, ty: ArgType, size: u32) -> Arg {
+        Arg {
+            name,
+            ty,
+            size,
+            nullable: false,
+            len: None,
+            layout: None,
+            tensors: &[],
+            along: None,
+            value: None,
+            requires: &[],
+            promise: None,
+            align: 1,
+        }
+    }
+}
+
+impl Arg {
+    /// Whether its memory holds what layouts say.
+    pub const fn takes_layouts(&self) -> bool {
+        self.layout.is_some() || !self.tensors.is_empty()
+    }
+
+    /// What its memory holds for these layouts; nothing if the pointer is null, as it may be of contiguous operands.
+    pub(crate) fn words(&self, operands: &[&Layout]) -> Vec<usize> {
+        let shapes = operands.iter().flat_map(|operand| operand.shape().iter().chain(operand.strides()));
+        let strides = operands.iter().flat_map(|operand| operand.strides());
+        let contiguous = operands.iter().all(|operand| operand.is_contiguous());
+        match operands {
+            _ if contiguous && (self.layout.is_some() || self.nullable) => Vec::new(),
+            [first, ..] if self.layout.is_some() => first.shape().iter().chain(strides).copied().collect(),
+            _ => shapes.copied().collect(),
+        }
+    }
+}
+
+/// Chosen dimensions of a tensor, of which an argument's memory has the sizes, and then the strides in a contiguous tensor.
+#[derive(Debug)]
+pub struct AlongOf {
+    /// The argument with their number.
+    pub num_dims: usize,
+    /// Position of the product of their sizes among the values that formulas get.
+    pub numel: usize,
+}
+
+/// A tensor whose sizes and strides are in an argument's memory. Numbers named `dims` and `numel` are positions among the
+/// values that formulas get.
+#[derive(Debug)]
+pub struct TensorOf {
+    /// The pointer to its elements.
+    pub of: usize,
+    /// The argument with the number of dimensions, where that is not fixed.
+    pub rank: Option<usize>,
+    /// Its sizes. Those at the same position are equal.
+    pub dims: &'static [usize],
+    /// Its number of elements.
+    pub numel: usize,
+}
+
+impl Kernel {
+    /// How many numbers a formula gets: of the arguments, of tensors, and the geometry.
+    pub(crate) fn value_count(&self) -> usize {
+        self.args.len() + self.derived.len() + 6
+    }
+
+    /// Whether layouts or other arguments say what the argument at this position is.
+    pub(crate) fn is_filled_in(&self, index: usize) -> bool {
+        let arg = &self.args[index];
+        let is_of_layout =
+            |a: &Arg| a.layout.as_ref().is_some_and(|l| l.numel == index || l.num_dims == index);
+        let is_rank = |a: &Arg| {
+            a.tensors.iter().any(|tensor| tensor.rank == Some(index))
+                || a.along.as_ref().is_some_and(|along| along.num_dims == index)
+        };
+        arg.layout.is_some()
+            || !arg.tensors.is_empty()
+            || arg.value.is_some()
+            || self.args.iter().any(|a| is_of_layout(a) || is_rank(a))
+    }
+
+    /// The arguments that take layouts, with their positions.
+    pub(crate) fn layout_args(&self) -> impl Iterator<Item = (usize, &'static Arg)> {
+        let args = self.args.iter().enumerate();
+        args.filter(|(_, arg)| arg.takes_layouts())
+    }
+
+    /// The pointers that these layouts are of, one for each layout.
+    pub(crate) fn laid_out(&self) -> impl Iterator<Item = impl Iterator<Item = usize>> {
+        self.layout_args().map(|(_, arg)| {
+            let shared = arg.layout.as_ref().map_or(&[][..], |layout| layout.of);
+            shared.iter().copied().chain(arg.tensors.iter().map(|tensor| tensor.of))
+        })
+    }
+
+    /// Completes the values of the arguments, at the front of `values`, which has [`value_count`](Self::value_count): what
+    /// layouts and other arguments say.
+    pub(crate) fn complete(&self, layouts: &[&[&Layout]], values: &mut [Count]) -> Result<()> {
+        assert_eq!(layouts.len(), self.layout_args().count(), "{}: one entry for each layout", self.name);
+        let mut known = vec![false; values.len()];
+        for ((_, arg), operands) in self.layout_args().zip(layouts) {
+            if let Some(spec) = &arg.layout {
+                assert_eq!(operands.len(), spec.of.len(), "{}: one layout for each operand", self.name);
+                let Some(first) = operands.first() else { continue };
+                if operands.iter().any(|operand| operand.shape() != first.shape()) {
+                    return Err(Error::ShapesDiffer {
+                        kernel: self.name.to_owned(),
+                        shapes: operands.iter().map(|operand| operand.shape().to_vec()).collect(),
+                    });
+                }
+                values[spec.numel] = Count(first.numel() as i128);
+                values[spec.num_dims] = Count(first.rank() as i128);
+                continue;
+            }
+            let mut tensors = *operands;
+            if let (Some(along), Some((dims, rest))) = (&arg.along, operands.split_last()) {
+                values[along.numel] = Count(dims.numel() as i128);
+                values[along.num_dims] = Count(dims.rank() as i128);
+                tensors = rest;
+            }
+            assert_eq!(tensors.len(), arg.tensors.len(), "{}: one layout for each tensor", self.name);
+            for (tensor, layout) in arg.tensors.iter().zip(tensors) {
+                values[tensor.numel] = Count(layout.numel() as i128);
+                if let Some(rank) = tensor.rank {
+                    values[rank] = Count(layout.rank() as i128);
+                    continue;
+                }
+                let bad = |reason| Error::BadShape {
+                    kernel: self.name.to_owned(),
+                    arg: self.args[tensor.of].name.to_owned(),
+                    shape: layout.shape().to_vec(),
+                    reason,
+                };
+                if layout.rank() != tensor.dims.len() {
+                    return Err(bad(format!("it must have {} dimensions", tensor.dims.len())));
+                }
+                for (i, (&at, &size)) in tensor.dims.iter().zip(layout.shape()).enumerate() {
+                    let size = Count(size as i128);
+                    if known[at] && values[at] != size {
+                        return Err(bad(format!(
+                            "dimension {i} must be {}, as of the tensor before",
+                            values[at].0
+                        )));
+                    }
+                    (known[at], values[at]) = (true, size);
+                }
+            }
+        }
+        for (index, arg) in self.args.iter().enumerate() {
+            let Some(formula) = &arg.value else { continue };
+            let value = (formula.eval)(values);
+            let most = if arg.size >= 8 { u64::MAX.into() } else { (1_i128 << (8 * arg.size)) - 1 };
+            if !(0..=most).contains(&value.0) {
+                return Err(Error::Requirement {
+                    kernel: self.name.to_owned(),
+                    requirement: format!("0 <= {} <= {most}", formula.text),
+                    values: format!("{} = {}", formula.text, value.0),
+                });
+            }
+            values[index] = value;
+        }
+        Ok(())
+    }
+
+    /// Whether the values of the arguments are enough to evaluate a formula of this kernel: a length may also name sizes of
+    /// tensors, or the geometry, which a launch by name does not know.
+    pub fn is_of_arguments(&self, formula: &Formula) -> bool {
+        let names = |name: &str| is_named(formula.text, name);
+        !self.derived.iter().any(|&name| names(name)) && !names("grid") && !names("block")
+    }
+
+    /// What a caller must see to, since no check before the launch can: of which argument, and what. The typed wrapper of a
+    /// kernel with such a promise is unsafe.
+    pub fn promises(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        self.args.iter().filter_map(|arg| Some((arg.name, arg.promise?)))
+    }
+}
+
+/// Whether a formula names something, not as a field or a method.
+pub(crate) fn is_named(formula: &str, name: &str) -> bool {
+    let mut words = formula.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '.'));
+    words.any(|word| word.split('.').next() == Some(name))
 }
 
 /// The Rust type of an argument.
@@ -203,7 +403,9 @@ impl Geometry {
 pub struct Formula {
     /// As the kernel says it.
     pub text: &'static str,
-    /// From the values of all arguments: an integer's own, the number of elements of memory, 0 for others.
+    /// From the values of all arguments (an integer's own, the number of elements of memory, 0 for others), then the numbers
+    /// of tensors, the grid and the workgroup. For launches by name, which know no tensors, what says how much is launched
+    /// uses the arguments alone.
     pub eval: fn(&[Count]) -> Count,
 }
 

@@ -166,6 +166,7 @@ mod tests {
             file: "",
             line: 1,
             args: &[],
+            derived: &[],
             geometry: Geometry {
                 workgroup: [256, 1, 1],
                 max_workgroup_size: 1024,

@@ -109,6 +109,21 @@ impl Layout {
         Layout::new(&shape, &self.strides, offset)
     }
 
+    /// Some of the dimensions, in order, with the strides that they have in a contiguous tensor of this shape.
+    ///
+    /// # Errors
+    /// If there is no such dimension, or one is named twice.
+    pub fn contiguous_dims(&self, dims: &[usize]) -> Result<Layout> {
+        let mut dims = dims.to_vec();
+        dims.sort_unstable();
+        if let Some(pair) = dims.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(self.bad(format!("dimension {} is named twice", pair[0])));
+        }
+        let strides = row_major(&self.shape);
+        let shape = dims.iter().map(|&dim| self.dimension(dim)).collect::<Result<Vec<_>>>()?;
+        Layout::new(&shape, &dims.iter().map(|&dim| strides[dim]).collect::<Vec<_>>(), 0)
+    }
+
     /// The dimensions.
     pub fn shape(&self) -> &[usize] {
         &self.shape
@@ -264,6 +279,17 @@ mod tests {
     fn dimensions_of_one_do_not_break_contiguity() {
         assert!(Layout::new(&[2, 1, 3], &[3, 77, 1], 5).unwrap().is_contiguous());
         assert!(!Layout::new(&[2, 3], &[4, 1], 0).unwrap().is_contiguous());
+    }
+
+    #[test]
+    fn chosen_dimensions_have_the_strides_of_a_contiguous_tensor() {
+        let layout = contiguous(&[4, 3, 2]).transpose(0, 2).unwrap();
+        let dims = layout.contiguous_dims(&[2, 0]).unwrap();
+        assert_eq!((dims.shape(), dims.strides(), dims.numel()), (&[2, 4][..], &[12, 1][..], 8));
+        assert_eq!(layout.contiguous_dims(&[]).unwrap().numel(), 1);
+        let text = |dims: &[usize]| layout.contiguous_dims(dims).unwrap_err().to_string();
+        assert!(text(&[1, 1]).contains("dimension 1 is named twice"));
+        assert!(text(&[3]).contains("there is no dimension 3"));
     }
 
     #[test]

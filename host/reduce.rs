@@ -203,5 +203,6 @@ fn launch(
         Ok(most) => LaunchConfig::explicit([most.max(1), 1, 1], kernel.geometry.workgroup, 0),
         Err(_) => LaunchConfig::auto(),
     };
-    generated::launch(&REDUCE, kernel, stream, config, layouts, slots)
+    // SAFETY: the slots are what the functions above give to a kernel of this name, in its types.
+    unsafe { generated::launch(&REDUCE, kernel, stream, config, layouts, slots) }
 }

@@ -142,7 +142,8 @@ impl Rng {
         slots.push(Slot::value(self.sequence));
         slots.extend_from_slice(values);
         slots.push(Slot::memory(memory, size_of::<T>()));
-        generated::launch(&RNG, kernel, stream, LaunchConfig::auto(), &[], &mut slots)?;
+        // SAFETY: count, seed, position and sequence, what the callers give of the kernel's own, and memory of its elements.
+        unsafe { generated::launch(&RNG, kernel, stream, LaunchConfig::auto(), &[], &mut slots)? };
         self.position = self.position.wrapping_add(count.div_ceil(BLOCK / size_of::<T>()) as u64);
         Ok(())
     }

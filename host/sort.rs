@@ -73,7 +73,8 @@ pub fn argsort<T: Sortable>(
             Slot::value(distance),
             Slot::value(u32::from(last)),
         ];
-        generated::launch(&SORT, kernel, stream, LaunchConfig::auto(), &[], &mut slots)
+        // SAFETY: the slots have the types of `asort_step`, which has no promises.
+        unsafe { generated::launch(&SORT, kernel, stream, LaunchConfig::auto(), &[], &mut slots) }
     };
     step(TILE, 0, false)?;
     let mut size = 2 * TILE;

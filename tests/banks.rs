@@ -52,11 +52,9 @@ fn run(arch: &str) -> Result<()> {
     asort_asc_f64(&stream, own, &wide, &mut at, 1024, 1024)?;
     // Windows of 3 by 3, of which each element is read from a patch of the image.
     let (channels, size) = (16, 32);
-    let sizes = [1, channels, size, size, channels * size * size, size * size, size, 1];
-    let info = DeviceBuffer::from_slice(&stream, &sizes)?;
+    let image = Layout::contiguous(&[1, channels, size, size])?;
     let mut unfolded = DeviceBuffer::<f32>::zeros(&stream, size * size * channels * 9)?;
-    let numel = unfolded.len();
-    im2col_f32(&stream, own, numel, size, size, 3, 3, 1, 1, 1, &info, &src, &mut unfolded)?;
+    im2col_f32(&stream, own, size, size, 3, 3, 1, 1, 1, &image, &src, &mut unfolded)?;
     stream.synchronize()?;
 
     let records = amdhip64::take_profile(device.ordinal()).expect("an emulated device");

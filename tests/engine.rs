@@ -77,6 +77,7 @@ static UNCHECKED: [Kernel; 1] = [Kernel {
     file: "",
     line: 1,
     args: &[pointer("buf"), scalar("value", "f32", 4), scalar("numel", "usize", 8)],
+    derived: &[],
     geometry: Geometry {
         workgroup: [256, 1, 1],
         max_workgroup_size: 1024,
@@ -91,11 +92,11 @@ static UNCHECKED: [Kernel; 1] = [Kernel {
 
 const fn pointer(name: &'static str) -> Arg {
     let ty = ArgType::Pointer { mutable: true, pointee: "f32" };
-    Arg { name, ty, size: 8, nullable: false, len: None, layout: None }
+    Arg::new(name, ty, 8)
 }
 
 const fn scalar(name: &'static str, ty: &'static str, size: u32) -> Arg {
-    Arg { name, ty: ArgType::Scalar(ty), size, nullable: false, len: None, layout: None }
+    Arg::new(name, ArgType::Scalar(ty), size)
 }
 
 #[test]

@@ -133,7 +133,7 @@ fn a_row_of_nothing_sums_to_zero() {
     on_both_waves(|stream| {
         let src = DeviceBuffer::<f32>::zeros(stream, 0)?;
         let mut dst = DeviceBuffer::from_slice(stream, &[7.0_f32; 5])?;
-        fast_sum_small_f32(stream, OWN, 5, 0, 1, Null, &src, &mut dst)?;
+        fast_sum_small_f32(stream, OWN, 5, 0, &Layout::contiguous(&[5, 0])?, &src, &mut dst)?;
         assert_eq!(dst.to_vec()?, [0.0; 5]);
         Ok(())
     });

@@ -4,6 +4,9 @@ mod common;
 
 use candle_amdgpu::kernels::affine::{affine_f16, affine_f32, affine_u8};
 use candle_amdgpu::kernels::fill::{const_set_f32, copy2d_f32, fill_f32};
+use candle_amdgpu::kernels::quantized::dequantize_mul_mat_vec_q4_0_cuda;
+use candle_amdgpu::kernels::reduce::sum_f32;
+use candle_amdgpu::kernels::sort::asort_step_asc_f32;
 use candle_amdgpu::{DeviceBuffer, Error, LaunchConfig, Layout, Null, Stream, f16};
 
 const AUTO: LaunchConfig = LaunchConfig::auto();
@@ -111,6 +114,71 @@ fn an_input_shorter_than_its_layout_is_an_error() {
     let offset = Layout::flat(8).with_offset(1).unwrap();
     let error = affine_f32(&stream, AUTO, &offset, &x, &mut y, 1.0, 1.0).unwrap_err();
     assert!(matches!(error, Error::BufferTooShort { have: 8, need: 9, .. }));
+}
+
+#[test]
+fn a_sum_goes_along_the_dimensions_that_are_named() {
+    let stream = common::stream("gfx1100");
+    // 0 1 2
+    // 3 4 5, and so 3 rows of 2.
+    let x = upload(&stream, &[0.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
+    let layout = Layout::contiguous(&[2, 3]).unwrap().transpose(0, 1).unwrap();
+    let mut y = upload(&stream, &[100.0, 200.0, 300.0]);
+    sum_f32(&stream, AUTO, &layout, &[1], &x, &mut y).unwrap();
+    assert_eq!(y.to_vec().unwrap(), [103.0, 205.0, 307.0], "added to what was there");
+    sum_f32(&stream, AUTO, &layout, &[1, 0], &x, &mut y).unwrap();
+    assert_eq!(y.to_vec().unwrap(), [118.0, 205.0, 307.0]);
+    let error = sum_f32(&stream, AUTO, &layout, &[0], &x, &mut y.slice_mut(..1).unwrap()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "sum_f32: `out` has 1 elements, 2 are needed (`numel / (along_of_inp).max(1)`)"
+    );
+    let error = sum_f32(&stream, AUTO, &layout, &[1], &x.slice(1..).unwrap(), &mut y).unwrap_err();
+    assert!(matches!(error, Error::BufferTooShort { have: 5, need: 6, .. }), "{error}");
+    let error = sum_f32(&stream, AUTO, &layout, &[2], &x, &mut y).unwrap_err();
+    assert!(error.to_string().contains("there is no dimension 2"), "{error}");
+}
+
+#[test]
+fn a_step_of_a_sort_with_wrong_positions_and_sizes_touches_no_other_memory() {
+    for arch in ["gfx1100", "gfx90a"] {
+        let stream = common::stream(arch);
+        let x = zeros(&stream, 3000);
+        let steps = [
+            (4096, 2048, 1),
+            (4096, 4096, 0),
+            (4096, 2048, 0),
+            (3, 1, 0),
+            (1, 1, 0),
+            (1000, 7, 1),
+            (usize::MAX, 5, 0),
+        ];
+        for (size, distance, last) in steps {
+            let mut positions = DeviceBuffer::from_slice(&stream, &[u32::MAX; 3000]).unwrap();
+            asort_step_asc_f32(&stream, AUTO, &x, &mut positions, 1, 3000, size, distance, last).unwrap();
+            assert_eq!(stream.synchronize(), Ok(()), "{arch}, {size}, {distance}, {last}");
+        }
+    }
+}
+
+#[test]
+fn arguments_that_do_not_go_together_are_errors() {
+    let stream = common::stream("gfx1100");
+    let blocks = DeviceBuffer::<u8>::zeros(&stream, 64).unwrap();
+    let (x, mut y) = (zeros(&stream, 48), zeros(&stream, 3));
+    let error = dequantize_mul_mat_vec_q4_0_cuda(&stream, AUTO, &blocks, &x, &mut y, 48, 1).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "dequantize_mul_mat_vec_q4_0_cuda: `ncols % 32 == 0` does not hold, with ncols = 48"
+    );
+    // A block of q4_0 has 18 bytes.
+    let mut launch = |from: usize, len: usize| {
+        let blocks = blocks.slice(from..from + len).unwrap();
+        dequantize_mul_mat_vec_q4_0_cuda(&stream, AUTO, &blocks, &x, &mut y, 32, 3)
+    };
+    assert!(matches!(launch(0, 53), Err(Error::BufferTooShort { have: 53, need: 54, .. })));
+    assert!(matches!(launch(8, 54), Err(Error::Misaligned { align: 16, by: 8, .. })));
+    launch(0, 54).unwrap();
 }
 
 #[test]

@@ -145,7 +145,7 @@ impl Kernels {
             kernel
                 .args
                 .iter()
-                .any(|arg| arg.ty.is_pointer() && arg.layout.is_none() && arg.ty.element() == dtype)
+                .any(|arg| arg.ty.is_pointer() && !arg.takes_layouts() && arg.ty.element() == dtype)
         })
     }
 

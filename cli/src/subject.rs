@@ -308,25 +308,19 @@ pub fn prepare(kernel: &'static Kernel, elements: usize, device: &Device) -> Res
 fn made_up(kernel: &'static Kernel, elements: usize, stream: &Stream) -> Result<(Vec<Given>, LaunchConfig)> {
     let call = make_up(kernel, elements)?;
     let counts = call.counts();
-    let mut layouts = call.layouts.iter();
     let mut given = Vec::new();
-    for ((arg, input), count) in kernel.args.iter().zip(&call.inputs).zip(counts) {
+    for (index, ((arg, input), count)) in kernel.args.iter().zip(&call.inputs).zip(counts).enumerate() {
         let written = matches!(arg.ty, ArgType::Pointer { mutable: true, .. });
         given.push(match input {
             Input::Value(value) => Given::Number(*value),
             Input::Memory(operand) => Given::memory(&operand.data, written, stream)?,
-            Input::Layout if arg.layout.is_some() => {
-                let layouts = layouts.next().context("a layout for each layout parameter")?;
-                if layouts.iter().all(|layout| layout.is_contiguous() && layout.offset() == 0) {
-                    Given::Null
-                } else {
-                    let shape = layouts.first().into_iter().flat_map(|layout| layout.shape());
-                    let words: Vec<usize> =
-                        shape.chain(layouts.iter().flat_map(|layout| layout.strides())).copied().collect();
+            Input::Layout if arg.takes_layouts() => match call.words(index) {
+                None => Given::Null,
+                Some(words) => {
                     let word = |i: usize| Value::from_int(DType::Usize, words[i] as i128);
                     Given::memory(&Array::from_fn(DType::Usize, words.len(), word), false, stream)?
                 }
-            }
+            },
             Input::Layout => Given::Number(Value::from_int(DType::Usize, count.0)),
             Input::Null => Given::Null,
         });
@@ -427,11 +421,12 @@ fn typed(arg: &KernelArg, text: &str, stream: &Stream) -> Result<Given> {
     Given::parse(Parameter { dtype, pointer: memory, written: true, nullable: true }, value, stream)
 }
 
-/// Refuses memory that is shorter than the kernel states.
+/// Refuses memory that is shorter than the kernel states, as far as that follows from the arguments.
 fn long_enough(kernel: &Kernel, given: &[Given]) -> Result<()> {
     let counts: Vec<Count> = given.iter().map(Given::count).collect();
     for (arg, value) in kernel.args.iter().zip(given) {
-        let (Some(len), Given::Memory(memory)) = (&arg.len, value) else { continue };
+        let len = arg.len.as_ref().filter(|len| kernel.is_of_arguments(len));
+        let (Some(len), Given::Memory(memory)) = (len, value) else { continue };
         let (have, need) = (memory.len() as u128, (len.eval)(&counts).get());
         ensure!(
             have >= need,

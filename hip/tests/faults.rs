@@ -94,10 +94,14 @@ fn a_copy_on_the_default_stream_returns_the_fault_before_it() {
 #[test]
 fn a_callback_is_told_of_a_fault() {
     let _alone = alone();
+    /// # Safety
+    /// `data` is a code that nobody else uses.
     unsafe extern "C" fn note(_: hipStream_t, status: hipError_t, data: *mut c_void) {
         // SAFETY: the test passes a code.
         unsafe { *data.cast::<hipError_t>() = status };
     }
+    /// # Safety
+    /// None: it is not called.
     unsafe extern "C" fn never(_: *mut c_void) {
         panic!("called behind a fault");
     }

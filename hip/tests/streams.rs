@@ -69,12 +69,16 @@ fn callbacks_come_after_the_work_before_them() {
         values: Vec<i32>,
         statuses: Vec<u32>,
     }
+    /// # Safety
+    /// `data` is a `Seen` that nobody else uses.
     unsafe extern "C" fn callback(_: hipStream_t, status: hipError_t, data: *mut c_void) {
         // SAFETY: the test passes a `Seen`.
         let seen = unsafe { &mut *data.cast::<Seen>() };
         seen.statuses.push(status);
         seen.values.extend(download::<i32>(seen.block, 1));
     }
+    /// # Safety
+    /// As for `callback`.
     unsafe extern "C" fn host(data: *mut c_void) {
         // SAFETY: as above.
         unsafe { &mut *data.cast::<Seen>() }.values.push(-1);

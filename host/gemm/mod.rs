@@ -341,7 +341,8 @@ pub fn gemm<T: GemmElement>(
     let kernel = plan.kernel(T::TYPE, &on.device)?;
     let operands = [Slot::read::<T>(a), Slot::read::<T>(b)];
     let mut slots = plan.slots(T::TYPE, config, operands, Slot::write::<T>(c));
-    generated::launch(&GEMM, kernel, stream, LaunchConfig::auto(), &[], &mut slots)
+    // SAFETY: the plan's slots have the types of the kernel that it names for the operands' type.
+    unsafe { generated::launch(&GEMM, kernel, stream, LaunchConfig::auto(), &[], &mut slots) }
 }
 
 /// Enqueues matrix products on device addresses.

@@ -219,17 +219,24 @@ mod tests {
     use super::*;
     use crate::AsStream;
 
+    /// # Safety
+    /// `handle` can be written.
     unsafe extern "C" fn create(handle: *mut Handle) -> c_int {
         // SAFETY: the caller's
         unsafe { *handle = std::ptr::dangling_mut::<u8>().cast() };
         SUCCESS
     }
 
+    /// # Safety
+    /// None: it does nothing.
     unsafe extern "C" fn set_stream(_: Handle, _: *mut c_void) -> c_int {
         SUCCESS
     }
 
     /// rocBLAS's definition, for f32 in host memory.
+    ///
+    /// # Safety
+    /// The matrices are as the sizes say.
     unsafe extern "C" fn gemm(
         _: Handle,
         transa: c_int,

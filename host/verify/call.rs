@@ -80,12 +80,8 @@ impl Call {
         layouts: Vec<Vec<Layout>>,
         mut input: impl FnMut(&str, DType) -> Option<Input>,
     ) -> Option<Call> {
-        let of_layout = |index: usize| {
-            let layouts = || kernel.args.iter().filter_map(|arg| arg.layout.as_ref());
-            kernel.args[index].layout.is_some() || layouts().any(|l| l.numel == index || l.num_dims == index)
-        };
         let inputs = kernel.args.iter().enumerate().map(|(index, arg)| {
-            if of_layout(index) {
+            if kernel.is_filled_in(index) {
                 Some(Input::Layout)
             } else {
                 // A `bool` is a byte of 0 or 1.
@@ -131,7 +127,7 @@ impl Call {
     /// What lengths and geometries are computed from: for each parameter an integer's value, the number of elements of
     /// memory, 0 for others.
     pub fn counts(&self) -> Vec<Count> {
-        let mut counts: Vec<Count> = self
+        let values = self
             .inputs
             .iter()
             .map(|input| match input {
@@ -139,13 +135,23 @@ impl Call {
                 Input::Memory(operand) => Count(operand.data.len() as i128),
                 _ => Count(0),
             })
-            .collect();
-        let specs = self.kernel.args.iter().filter_map(|arg| arg.layout.as_ref());
-        for (spec, layouts) in specs.zip(&self.layouts) {
-            counts[spec.numel] = Count(layouts[0].numel() as i128);
-            counts[spec.num_dims] = Count(layouts[0].rank() as i128);
-        }
+            .chain(std::iter::repeat(Count(0)));
+        let mut counts: Vec<Count> = values.take(self.kernel.value_count()).collect();
+        let layouts: Vec<Vec<&Layout>> =
+            self.layouts.iter().map(|layouts| layouts.iter().collect()).collect();
+        let layouts: Vec<&[&Layout]> = layouts.iter().map(Vec::as_slice).collect();
+        // Layouts that do not go together are an error of the launch.
+        let _ = self.kernel.complete(&layouts, &mut counts);
+        counts.truncate(self.kernel.args.len());
         counts
+    }
+
+    /// What the memory holds that a layout parameter points to; `None` if it is null.
+    pub fn words(&self, arg: usize) -> Option<Vec<usize>> {
+        let layouts = self.kernel.layout_args().zip(&self.layouts).find(|((index, _), _)| *index == arg);
+        let ((_, arg), layouts) = layouts?;
+        let words = arg.words(&layouts.iter().collect::<Vec<_>>());
+        (!words.is_empty()).then_some(words)
     }
 
     /// The values and the elements of other memory that belong to element `index` of a result.
@@ -167,9 +173,8 @@ impl Call {
     }
 
     fn layout_of(&self, arg: usize) -> Option<&Layout> {
-        let specs = self.kernel.args.iter().filter_map(|arg| arg.layout.as_ref());
-        specs.zip(&self.layouts).find_map(|(spec, layouts)| {
-            let operand = spec.of.iter().position(|&of| of == arg)?;
+        self.kernel.laid_out().zip(&self.layouts).find_map(|(mut pointers, layouts)| {
+            let operand = pointers.position(|of| of == arg)?;
             layouts.get(operand)
         })
     }
@@ -181,7 +186,7 @@ impl fmt::Display for Call {
         let mut layouts = self.layouts.iter();
         for (i, (arg, input)) in self.kernel.args.iter().zip(&self.inputs).enumerate() {
             let text = match input {
-                Input::Layout if arg.layout.is_some() => layouts
+                Input::Layout if arg.takes_layouts() => layouts
                     .next()
                     .into_iter()
                     .flatten()

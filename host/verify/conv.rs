@@ -4,7 +4,7 @@
 use super::{Call, Draw, Expected, Family, Grid, Input, Operand, Random, Tolerance};
 use crate::reference::conv::{self, Image, Windows};
 use crate::reference::{Array, DType, Value};
-use crate::{CONV, Kernel, LaunchConfig, Module};
+use crate::{CONV, Kernel, LaunchConfig, Layout, Module};
 
 pub(super) struct Conv;
 
@@ -19,23 +19,16 @@ impl Family for Conv {
         let Case { image, weights, windows, .. } = case;
         let memory =
             |data, operand: usize| Some(Input::Memory(Operand { data, shift: draw.shifts[operand] }));
-        Call::new(kernel, case.grid, vec![], |name, dtype| {
+        let layouts = if operation == Operation::Col2im1d { vec![] } else { vec![case.layouts()] };
+        Call::new(kernel, case.grid, layouts, |name, dtype| {
             let number = |n: usize| Some(Input::Value(Value::from_int(dtype, n as i128)));
             let float = |x: f64| Some(Input::Value(Value::from_f64(dtype, x)));
             let of_pool = |d: usize| if case.pools { d } else { 1 - d };
             match name {
-                "info" => {
-                    let words: Vec<usize> = case.info().collect();
-                    let info =
-                        Array::from_fn(dtype, words.len(), |i| Value::from_int(dtype, words[i] as i128));
-                    Some(Input::Memory(Operand { data: info, shift: 0 }))
-                }
                 "src" => memory(draw.array(dtype, span(image), 0), 0),
                 "kernel" => memory(draw.array(dtype, span(weights), 1), 1),
                 "dst" => memory(draw.array(dtype, case.result, 2), 2),
-                "src_numel" => number(image.dims.iter().product()),
-                "dst_numel" | "dst_el" => number(case.result),
-                "numel" => number(image.dims[0] * image.dims[1] * windows.out[1]),
+                "dst_el" => number(case.result),
                 "w_out" => number(windows.out[of_pool(0)]),
                 "h_out" => number(windows.out[of_pool(1)]),
                 "l_out" | "num_dims" => number(windows.out[1]),
@@ -201,11 +194,15 @@ impl Case {
         Case { image, weights, windows, signal, pools, has_weights: sums, scale, flags, result, grid }
     }
 
-    fn info(&self) -> impl Iterator<Item = usize> {
+    /// Of the source and, where there are some, of the weights.
+    fn layouts(&self) -> Vec<Layout> {
         let tensors = [Some(self.image), self.has_weights.then_some(self.weights)];
-        let signal = self.signal;
-        let words = tensors.into_iter().flatten().flat_map(|tensor| [tensor.dims, tensor.strides]);
-        words.flat_map(move |words| (0..4).filter(move |&d| !(signal && d == 2)).map(move |d| words[d]))
+        let of = |words: [usize; 4]| -> Vec<usize> {
+            (0..4).filter(|&d| !(self.signal && d == 2)).map(|d| words[d]).collect()
+        };
+        let layout =
+            |Image { dims, strides }| Layout::new(&of(dims), &of(strides), 0).expect("a few elements");
+        tensors.into_iter().flatten().map(layout).collect()
     }
 }
 
@@ -272,13 +269,11 @@ impl Seen<'_> {
 
     /// The tensor number `index` of `info`.
     fn image(&self, index: usize, signal: bool) -> Image {
-        let info = self.memory("info");
-        let rank = if signal { 3 } else { 4 };
-        let words = |half: usize, absent: usize| -> [usize; 4] {
-            let word = |d: usize| info.get((2 * index + half) * rank + d).to_int() as usize;
-            if signal { [word(0), word(1), absent, word(2)] } else { [0, 1, 2, 3].map(word) }
+        let layout = &self.call.layouts[0][index];
+        let words = |words: &[usize], absent: usize| -> [usize; 4] {
+            if signal { [words[0], words[1], absent, words[2]] } else { [0, 1, 2, 3].map(|d| words[d]) }
         };
-        Image { dims: words(0, 1), strides: words(1, 0) }
+        Image { dims: words(layout.shape(), 1), strides: words(layout.strides(), 0) }
     }
 
     fn windows(&self, size: [usize; 2], out: [usize; 2], signal: bool) -> Windows {

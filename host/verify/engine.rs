@@ -113,7 +113,7 @@ pub fn verify_all(
 }
 
 /// Runs random cases; gives the text of the smallest one that fails.
-fn random(case: &dyn Fn(&Draw) -> Result<(), String>, options: Options) -> Option<String> {
+pub(super) fn random(case: &dyn Fn(&Draw) -> Result<(), String>, options: Options) -> Option<String> {
     let config = Config { cases: options.cases, failure_persistence: None, ..Config::default() };
     let mut seed = [0; 32];
     seed[..8].copy_from_slice(&options.seed.to_le_bytes());

@@ -3,7 +3,7 @@
 use super::compare::compare;
 use super::{Call, Expected, Family, Grid, Input, Miss, Operand, Tolerance};
 use crate::access::Memory;
-use crate::generated::{self, Slot};
+use crate::generated::{self, ArgType, Slot};
 use crate::reference::Array;
 use crate::{DeviceBuffer, LaunchConfig, Layout, Result, Stream};
 use std::sync::{PoisonError, RwLock};
@@ -49,8 +49,12 @@ fn launch(
     let buffers: Vec<Option<Guarded>> = call
         .inputs
         .iter()
-        .map(|input| match input {
-            Input::Memory(operand) => Guarded::upload(operand, stream).map(Some),
+        .zip(call.kernel.args)
+        .map(|(input, arg)| match input {
+            Input::Memory(operand) => {
+                let written = matches!(arg.ty, ArgType::Pointer { mutable: true, .. });
+                Guarded::upload(operand, written, stream).map(Some)
+            }
             _ => Ok(None),
         })
         .collect::<Result<_>>()?;
@@ -58,7 +62,8 @@ fn launch(
         call.inputs.iter().zip(&buffers).map(|(input, b)| slot(input, b)).collect();
     let layouts: Vec<Vec<&Layout>> = call.layouts.iter().map(|layouts| layouts.iter().collect()).collect();
     let layouts: Vec<&[&Layout]> = layouts.iter().map(Vec::as_slice).collect();
-    generated::launch(family.module(), call.kernel, stream, config(call), &layouts, &mut slots)?;
+    // SAFETY: a call has an input of each parameter's type, and those of a family keep what its kernels are promised.
+    unsafe { generated::launch(family.module(), call.kernel, stream, config(call), &layouts, &mut slots)? };
     if faulty {
         let what = match stream.synchronize() {
             Err(error) if family.is_fault(call, &error) => None,
@@ -92,19 +97,25 @@ fn launch(
 }
 
 fn slot<'a>(input: &Input, buffer: &'a Option<Guarded>) -> Slot<'a> {
-    match (input, buffer) {
-        (Input::Value(value), _) => Slot::bytes(&value.bits().to_le_bytes()[..value.dtype().size()], {
+    slot_of(input, |operand| buffer.as_ref().map(|buffer| buffer.memory(operand)))
+}
+
+/// The argument that an input is, with the memory that `memory` gives for an operand.
+pub(super) fn slot_of<'a>(input: &Input, memory: impl FnOnce(&Operand) -> Option<Memory<'a>>) -> Slot<'a> {
+    match input {
+        Input::Value(value) => Slot::bytes(&value.bits().to_le_bytes()[..value.dtype().size()], {
             (!value.dtype().is_float()).then(|| value.to_int())
         }),
-        (Input::Memory(operand), Some(buffer)) => {
-            Slot::memory(buffer.memory(operand), operand.data.dtype().size())
-        }
-        (Input::Layout, _) => Slot::FILLED_IN,
-        (Input::Null | Input::Memory(_), _) => Slot::NULL,
+        Input::Memory(operand) => match memory(operand) {
+            Some(memory) => Slot::memory(memory, operand.data.dtype().size()),
+            None => Slot::NULL,
+        },
+        Input::Layout => Slot::FILLED_IN,
+        Input::Null => Slot::NULL,
     }
 }
 
-fn config(call: &Call) -> LaunchConfig {
+pub(super) fn config(call: &Call) -> LaunchConfig {
     match call.grid {
         Grid::Own => LaunchConfig::auto(),
         Grid::Candle => {
@@ -124,10 +135,12 @@ struct Guarded {
 }
 
 impl Guarded {
-    fn upload(operand: &Operand, stream: &Stream) -> Result<Guarded> {
+    /// Memory that is `written` has a zone behind it that must not change; else it ends with its last element, so that the
+    /// emulator reports a read beyond.
+    fn upload(operand: &Operand, written: bool, stream: &Stream) -> Result<Guarded> {
         let start = GUARD + operand.shift * operand.data.dtype().size();
         let data = operand.data.bytes();
-        let mut bytes = vec![PATTERN; start + data.len() + GUARD];
+        let mut bytes = vec![PATTERN; start + data.len() + if written { GUARD } else { 0 }];
         bytes[start..start + data.len()].copy_from_slice(data);
         Ok(Guarded { buffer: DeviceBuffer::from_slice(stream, &bytes)?, start })
     }

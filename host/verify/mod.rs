@@ -18,6 +18,7 @@
 
 mod affine;
 mod binary;
+mod bounds;
 mod call;
 mod cast;
 mod compare;
@@ -36,6 +37,7 @@ mod sort;
 mod ternary;
 mod unary;
 
+pub use bounds::check_bounds;
 pub use call::{Call, Expected, Input, Operand, Tolerance};
 pub use compare::Miss;
 pub use draw::{Draw, Grid, Random, Values};

@@ -193,21 +193,15 @@ fn small_call(kernel: &'static Kernel, draw: &Draw) -> Option<Call> {
         0 => (draw.small[2], 0),
         numel => (numel / len, len),
     };
-    let words: Vec<usize> = layout.shape().iter().chain(layout.strides()).copied().collect();
-    let words =
-        Array::from_fn(DType::Usize, words.len(), |i| Value::from_int(DType::Usize, words[i] as i128));
     let grid = match draw.grid {
         Grid::Candle => candle_rows(rows.div_ceil(256), 256),
         other => other,
     };
-    Call::new(kernel, grid, vec![], |name, dtype| match name {
+    Call::new(kernel, grid, vec![vec![layout.clone()]], |name, dtype| match name {
         "src" => memory(addends(dtype, layout.required_len(), &mut draw.random(0)), draw, 0),
         "dst" => memory(draw.array(dtype, rows, 1), draw, 1),
-        "info" if layout.is_contiguous() && layout.offset() == 0 => Some(Input::Null),
-        "info" => Some(Input::Memory(Operand { data: words.clone(), shift: 0 })),
         "dst_el" => number(dtype, rows),
         "el_to_sum_per_block" => number(dtype, len),
-        "num_dims" => number(dtype, layout.rank()),
         _ => None,
     })
 }
@@ -215,14 +209,8 @@ fn small_call(kernel: &'static Kernel, draw: &Draw) -> Option<Call> {
 fn small_expected(call: &Call) -> (Array, Tolerance) {
     let number = |name| call.value(name).to_int() as usize;
     let src = call.memory("src").expect("`src` is never null");
-    let (rows, len, rank) = (number("dst_el"), number("el_to_sum_per_block"), number("num_dims"));
-    let layout = match call.memory("info") {
-        None => Layout::flat(rows * len),
-        Some(words) => {
-            let words: Vec<usize> = (0..words.len()).map(|i| words.get(i).to_int() as usize).collect();
-            Layout::new(&words[..rank], &words[rank..], 0).expect("as it was drawn")
-        }
-    };
+    let (rows, len) = (number("dst_el"), number("el_to_sum_per_block"));
+    let layout = &call.layouts[0][0];
     let elements: Vec<Value> = layout.indices().map(|i| src.get(i)).collect();
     let data = Array::from_fn(src.dtype(), rows, |i| {
         reduce::sum(src.dtype(), elements[i * len..][..len].iter().copied())
@@ -297,36 +285,20 @@ fn sum_call(kernel: &'static Kernel, draw: &Draw) -> Option<Call> {
     let layout = &draw.layout;
     let (shape, numel) = (layout.shape(), layout.numel());
     let summed: Vec<usize> = (0..shape.len()).filter(|d| (draw.small[0] + numel) >> d & 1 == 1).collect();
-    let mut words: Vec<usize> = shape.iter().chain(layout.strides()).copied().collect();
-    words.extend(summed.iter().map(|&d| shape[d]));
-    words.extend(summed.iter().map(|&d| shape[d + 1..].iter().product::<usize>()));
-    let sums = numel / summed.iter().map(|&d| shape[d]).product::<usize>().max(1);
-    Call::new(kernel, draw.grid, vec![], |name, dtype| match name {
-        "inp" => {
-            let len = layout.required_len().saturating_sub(layout.offset()).max(numel);
-            memory(addends(dtype, len, &mut draw.random(0)), draw, 0)
-        }
+    let summed = layout.contiguous_dims(&summed).ok()?;
+    let sums = numel / summed.numel().max(1);
+    Call::new(kernel, draw.grid, vec![vec![layout.clone(), summed]], |name, dtype| match name {
+        "inp" => memory(addends(dtype, layout.required_len(), &mut draw.random(0)), draw, 0),
         "out" => memory(addends(dtype, sums, &mut draw.random(1)), draw, 1),
-        "info" => {
-            let data = Array::from_fn(dtype, words.len(), |i| Value::from_int(dtype, words[i] as i128));
-            Some(Input::Memory(Operand { data, shift: 0 }))
-        }
-        "numel" => number(dtype, numel),
-        "num_dims" => number(dtype, shape.len()),
-        "num_sum_dims" => number(dtype, summed.len()),
         _ => None,
     })
 }
 
 fn sum_expected(call: &Call) -> (Array, Tolerance) {
-    let number = |name| call.value(name).to_int() as usize;
     let (inp, out) = (call.memory("inp"), call.memory("out").expect("`out` is never null"));
-    let (inp, words) =
-        (inp.expect("`inp` is never null"), call.memory("info").expect("`info` is never null"));
-    let words: Vec<usize> = (0..words.len()).map(|i| words.get(i).to_int() as usize).collect();
-    let (rank, summed) = (number("num_dims"), number("num_sum_dims"));
-    let layout = Layout::new(&words[..rank], &words[rank..2 * rank], 0).expect("as it was drawn");
-    let (sizes, strides) = words[2 * rank..].split_at(summed);
+    let inp = inp.expect("`inp` is never null");
+    let (layout, summed) = (&call.layouts[0][0], &call.layouts[0][1]);
+    let (sizes, strides) = (summed.shape(), summed.strides());
     let mut rows: Vec<Vec<Value>> = (0..out.len()).map(|i| vec![out.get(i)]).collect();
     for (i, at) in layout.indices().enumerate() {
         let to =

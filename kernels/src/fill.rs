@@ -70,6 +70,9 @@ pub unsafe fn copy2d<T: Scalar>(
 }
 
 /// `out[layout(i)] = value`
+///
+/// # Safety
+/// `out` holds what the layout of `numel` elements addresses.
 #[inline(always)]
 unsafe fn set<T: Scalar>(numel: usize, layout: Layout<1>, out: *mut T, value: T) {
     let contiguous = layout.is_contiguous();

@@ -152,6 +152,11 @@ struct Selection<I, T> {
 impl<I: Id, T: Scalar> Selection<I, T> {
     /// A lane copies 16 bytes of a row, with `QUARTER` four times so many, as far apart as makes them cover it, or, if rows
     /// are not `whole`, an element. With `QUARTER`, numbers of 32 bits count the elements.
+    ///
+    /// # Safety
+    /// The memory is as the sizes say: `left_size · src_dim_size · right_size` elements of `inp`, `numel` of `out`,
+    /// which is at most `left_size · ids_dim_size · right_size`, and ids as the layout addresses. `whole` and `QUARTER`
+    /// hold for rows and addresses.
     #[inline(always)]
     unsafe fn copy<const QUARTER: bool>(self, numel: usize, whole: bool) {
         let Selection { layout, ids, inp, out, left_size, src_dim_size, ids_dim_size, right_size } = self;
@@ -247,7 +252,7 @@ struct Source<I, T> {
 impl<I: Id, T: Scalar> Source<I, T> {
     /// Where the elements are among which id number `i` chooses: they are `right_size` apart.
     #[inline(always)]
-    unsafe fn column(&self, i: usize) -> *const T {
+    fn column(&self, i: usize) -> *const T {
         let (row, post) = if self.right_size == 1 { (i, 0) } else { divide(i, self.right_size, self.numel) };
         let (pre, _) = divide(row, self.ids_dim_size, self.numel);
         self.inp.wrapping_add(pre * self.src_dim_size * self.right_size + post)
@@ -255,6 +260,9 @@ impl<I: Id, T: Scalar> Source<I, T> {
 }
 
 /// Blocks of `N` where each is inside of one row of ids, else one by one.
+///
+/// # Safety
+/// `source` has `numel` ids, and elements as its sizes say; `out` has `numel`.
 #[inline(always)]
 unsafe fn gather_blocks<I: Id, T: Scalar, const N: usize>(source: Source<I, T>, out: *mut T) {
     let Source { ids, src_dim_size, right_size, numel, .. } = source;
@@ -398,6 +406,9 @@ struct Columns<I, T> {
 }
 
 /// `N` elements in steps of `step`; with `WHOLE`, the step is 1 and the address as [`load`] wants it.
+///
+/// # Safety
+/// There are such elements.
 #[inline(always)]
 unsafe fn take<T: Scalar, const WHOLE: bool, const N: usize>(from: *const T, step: usize) -> [T; N] {
     // SAFETY: the caller's
@@ -418,6 +429,9 @@ const COLUMN_CHUNK: usize = 4;
 
 /// Calls `one` with number, id and value of each element of all whole chunks, and gives their number. The next chunk is
 /// under way while this one is added.
+///
+/// # Safety
+/// Both have `count` elements in steps of `step`; with `WHOLE`, the step is 1 and both begin at multiples of a chunk.
 #[inline(always)]
 unsafe fn chunks<I: Id, T: Scalar, const WHOLE: bool, const N: usize>(
     ids: *const I,
@@ -482,6 +496,9 @@ impl<I: Id, T: Scalar> Columns<I, T> {
 
     /// Calls `arrive` with index and value of each element of a column, in order. With `report`, ids that are
     /// outside are recorded.
+    ///
+    /// # Safety
+    /// The memory is as the sizes say, and there is such a column.
     #[inline(always)]
     unsafe fn each(&self, column: usize, report: bool, mut arrive: impl FnMut(usize, T)) {
         let (count, step) = (self.src_dim_size, self.right_size);
@@ -513,6 +530,9 @@ impl<I: Id, T: Scalar> Columns<I, T> {
 
     /// In global memory. A column is a lane's; where there are fewer columns than lanes, several lanes read the same
     /// ids and have a part of the destinations each.
+    ///
+    /// # Safety
+    /// The memory is as the sizes say.
     #[inline(always)]
     unsafe fn in_place<A: Arrive>(&self) {
         let columns = self.left_size * self.right_size;
@@ -540,6 +560,9 @@ impl<I: Id, T: Scalar> Columns<I, T> {
 
     /// With the sums of `group` columns in workgroup memory. A lane touches those of its own column alone, so that
     /// there is no barrier.
+    ///
+    /// # Safety
+    /// The memory is as the sizes say; `group` is what [`group`](Self::group) gives, and not 0.
     #[inline(always)]
     unsafe fn in_workgroup_memory(&self, group: usize) {
         let columns = self.left_size * self.right_size;
@@ -604,6 +627,9 @@ impl<I: Id, T: Scalar> Columns<I, T> {
     }
 
     /// As [`Self::in_workgroup_memory`], with four columns for each lane: it reads four ids, and four elements, at once.
+    ///
+    /// # Safety
+    /// The memory is as the sizes say, and [`has_quads`](Self::has_quads).
     #[inline(always)]
     unsafe fn quads_in_workgroup_memory(&self) {
         let (lane, lanes) = (local_id_x() as usize, workgroup_size_x() as usize);
@@ -734,6 +760,9 @@ const WAVES: usize = 16384;
 impl<I: Id, T: Scalar> Rows<I, T> {
     /// A wave has some consecutive destinations, and in them as many columns as it has lanes, `N` for each. All of
     /// its lanes look for ids among its destinations, many at once; each that is found is added by the whole wave.
+    ///
+    /// # Safety
+    /// The memory is as the sizes say; with `N` above 1, rows of `right_size` are whole vectors of `N`, at their multiples.
     #[inline(always)]
     unsafe fn add<const N: usize>(&self) {
         let Rows { ids, ids_dim_size, dst_dim_size, right_size, .. } = *self;

@@ -2,6 +2,7 @@
 //! object for each GPU.
 
 #![no_std]
+#![warn(unreachable_pub)]
 
 #[cfg(feature = "affine")]
 pub mod affine;

@@ -106,6 +106,9 @@ fn doubles([a, b, c, d]: Block) -> [u64; 2] {
 }
 
 /// The values of a block, as many as there are.
+///
+/// # Safety
+/// `out` has `count` elements.
 #[inline(always)]
 unsafe fn write<T: Copy, const N: usize>(values: [T; N], out: *mut T, number: usize, count: usize) {
     let first = number * N;

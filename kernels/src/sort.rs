@@ -164,7 +164,7 @@ impl Sortable for f64 {
 )]
 pub unsafe fn asort<const D: bool, T: Sortable>(
     #[len(dst.len() / ncols.max(1) * ncols)] x: *const T,
-    dst: *mut u32,
+    #[len(grid.x * ncols)] dst: *mut u32,
     ncols: i32,
     ncols_pad: i32,
 ) {
@@ -173,7 +173,7 @@ pub unsafe fn asort<const D: bool, T: Sortable>(
     let at = workgroup_id_x() as usize * columns;
     // SAFETY: the caller gives a row for each workgroup
     unsafe {
-        let sorter = Sorter::<T, D>::new(x.add(at), dst.add(at), columns);
+        let sorter = Sorter::<T, D, false>::new(x.add(at), dst.add(at), columns);
         if columns <= sorter.lanes as usize {
             sorter.sort_tile::<1>(0);
         } else if columns <= 4 * sorter.lanes as usize {
@@ -190,7 +190,8 @@ pub unsafe fn asort<const D: bool, T: Sortable>(
 /// - otherwise: comparisons at `distance`, and if `last` is not 0, at all smaller ones, too.
 ///
 /// Sizes and distances are powers of two. A `size` whose blocks are sorted is at least 2,048, a `distance` with all smaller
-/// ones at least 1,024.
+/// ones at least 1,024. With others, and with positions in `dst` that are none, the order is no order, but no other memory
+/// is touched.
 #[amdgpu_kernel(
     name = "asort_step_{D}_{T}",
     const D in [asc: false, desc: true],
@@ -202,7 +203,7 @@ pub unsafe fn asort_step<const D: bool, T: Sortable>(
     #[len(rows * ncols)] dst: *mut u32,
     rows: usize,
     ncols: usize,
-    size: usize,
+    #[requires(size >= 1)] size: usize,
     distance: usize,
     last: u32,
 ) {
@@ -216,7 +217,7 @@ pub unsafe fn asort_step<const D: bool, T: Sortable>(
         let mut unit = workgroup_id_x() as usize;
         while unit < rows * blocks {
             let (row, number) = amdgpu_device::layout::divide(unit, blocks, rows * blocks);
-            let sorter = Sorter::<T, D>::new(x.add(row * ncols), dst.add(row * ncols), ncols);
+            let sorter = Sorter::<T, D, true>::new(x.add(row * ncols), dst.add(row * ncols), ncols);
             if compares {
                 sorter.compare(number * TILE, TILE, size, distance);
             } else {
@@ -241,8 +242,8 @@ const HELD: usize = 8;
 /// Lanes of the largest tile.
 const LANES: u32 = 256;
 
-/// A row, and the work items that sort it.
-struct Sorter<T, const D: bool> {
+/// A row, and the work items that sort it. With `ANY`, whatever positions there are in `dst`, and whatever the sizes are.
+struct Sorter<T, const D: bool, const ANY: bool> {
     x: *const T,
     dst: *mut u32,
     columns: usize,
@@ -251,7 +252,7 @@ struct Sorter<T, const D: bool> {
     lanes: u32,
 }
 
-impl<T: Sortable, const D: bool> Sorter<T, D> {
+impl<T: Sortable, const D: bool, const ANY: bool> Sorter<T, D, ANY> {
     #[inline(always)]
     fn new(x: *const T, dst: *mut u32, columns: usize) -> Self {
         let team = Team::workgroup();
@@ -260,6 +261,10 @@ impl<T: Sortable, const D: bool> Sorter<T, D> {
     }
 
     /// Sorts `size` elements from `begin` on.
+    ///
+    /// # Safety
+    /// As for [`compare`](Self::compare), but `dst` may hold anything. Nobody else has to do with the block, which
+    /// begins at a multiple of `size`, a power of two; all lanes of the workgroup come here.
     #[inline(always)]
     unsafe fn sort_block(&self, begin: usize, size: usize) {
         let tile = self.lanes as usize * HELD;
@@ -281,6 +286,9 @@ impl<T: Sortable, const D: bool> Sorter<T, D> {
     }
 
     /// Compares at `distance` and all smaller ones in the `size` elements from `begin` on.
+    ///
+    /// # Safety
+    /// As for [`compare`](Self::compare), in a block as in [`sort_block`](Self::sort_block).
     #[inline(always)]
     unsafe fn clean_block(&self, begin: usize, size: usize, distance: usize) {
         let tile = self.lanes as usize * HELD;
@@ -303,6 +311,10 @@ impl<T: Sortable, const D: bool> Sorter<T, D> {
 
     /// Compares pairs in `dst`: `count` from number `first` on. At `distance` from each other, or, if that is `size`, mirrored
     /// in each block of `size`.
+    ///
+    /// # Safety
+    /// `x` and `dst` have `columns` elements; without `ANY`, `dst` has positions below that, and `size` and `distance` are
+    /// powers of two or 0.
     #[inline(always)]
     unsafe fn compare(&self, first: usize, count: usize, size: usize, distance: usize) {
         let mirrored = distance == size;
@@ -314,7 +326,7 @@ impl<T: Sortable, const D: bool> Sorter<T, D> {
             let (block, within) = (pair >> shift << (shift + 1), pair & (half - 1));
             let low = block + within;
             let high = if mirrored { block + size - 1 - within } else { low + half };
-            if high < self.columns {
+            if high < self.columns && (!ANY || low < high) {
                 // SAFETY: both are positions in the row
                 unsafe {
                     let (a, b) = (self.dst.add(low).read(), self.dst.add(high).read());
@@ -328,8 +340,13 @@ impl<T: Sortable, const D: bool> Sorter<T, D> {
         }
     }
 
+    /// The element at position `index`, with that.
+    ///
+    /// # Safety
+    /// `x` has an element there, or with `ANY` any at all.
     #[inline(always)]
     unsafe fn item(&self, index: u32) -> T::Item {
+        let index = if ANY { min(index, self.columns - 1) } else { index };
         // SAFETY: the caller's
         unsafe { self.x.add(index as usize).read().item::<D>(index) }
     }
@@ -341,6 +358,9 @@ impl<T: Sortable, const D: bool> Sorter<T, D> {
     }
 
     /// Sorts the tile of `E` elements for each lane at `begin`.
+    ///
+    /// # Safety
+    /// `x` and `dst` have `columns` elements, of which `begin` is one or the end.
     #[inline(always)]
     unsafe fn sort_tile<const E: usize>(&self, begin: usize) {
         let mine = self.mine::<E>(begin);
@@ -370,6 +390,9 @@ impl<T: Sortable, const D: bool> Sorter<T, D> {
     }
 
     /// Compares the tile at `begin` at `distance` and all smaller ones.
+    ///
+    /// # Safety
+    /// As for [`sort_tile`](Self::sort_tile), and without `ANY` `dst` has positions below `columns`.
     #[inline(always)]
     unsafe fn clean_tile(&self, begin: usize, distance: usize) {
         let mine = self.mine::<HELD>(begin);
@@ -391,6 +414,10 @@ impl<T: Sortable, const D: bool> Sorter<T, D> {
         unsafe { self.store::<HELD>(mine, items) }
     }
 
+    /// Writes the positions of a lane's elements, of which the first is number `mine`, as far as there are such.
+    ///
+    /// # Safety
+    /// `dst` has `columns` elements.
     #[inline(always)]
     unsafe fn store<const E: usize>(&self, mine: usize, items: [T::Item; E]) {
         // SAFETY: the caller's

@@ -60,6 +60,9 @@ fn warn(name: &'static str) {
 
 /// Keeps the arguments, whatever they are, asks [`resolve`] where the call goes, and jumps there. The address of the slot is
 /// in `rax`.
+///
+/// # Safety
+/// It is jumped to from a function of C, before that has done anything else, with a slot's address in `rax`.
 #[cfg(all(target_arch = "x86_64", not(windows)))]
 #[unsafe(naked)]
 unsafe extern "C" fn pass_on() {
@@ -84,6 +87,10 @@ macro_rules! absent {
         const _: () = {
             static SLOT: Slot = Slot(concat!(stringify!($name), "\0"));
 
+            /// HIP's function of this name.
+            ///
+            /// # Safety
+            /// As HIP says of it.
             #[cfg(all(target_arch = "x86_64", not(windows)))]
             #[unsafe(naked)]
             #[unsafe(no_mangle)]

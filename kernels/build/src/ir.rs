@@ -294,13 +294,9 @@ mod tests {
     use crate::signature::{Arg, ArgType, LaunchHints, LayoutOf};
 
     fn kernel() -> Signature {
-        let pointer = |name: &str, layout| Arg {
-            name: name.to_owned(),
-            ty: ArgType::Pointer { mutable: true, pointee: "f32".to_owned() },
-            size: 8,
-            nullable: false,
-            len: None,
-            layout,
+        let pointer = |name: &str, layout| {
+            let ty = ArgType::Pointer { mutable: true, pointee: "f32".to_owned() };
+            Arg { layout, ..Arg::new(name, ty, 8) }
         };
         let layout = LayoutOf { numel: "n".to_owned(), num_dims: "d".to_owned(), of: vec![] };
         Signature {

@@ -46,7 +46,7 @@ pub mod wrappers;
 pub use compile::{Object, Target};
 pub use convergence::Divergence;
 pub use error::{Error, Result};
-pub use signature::{Arg, ArgType, LaunchHints, LayoutOf, Signature};
+pub use signature::{AlongOf, Arg, ArgType, LaunchHints, LayoutOf, Signature, TensorOf};
 pub use toolchain::Toolchain;
 
 use compile::{Compiler, Front};

@@ -11,7 +11,7 @@ pub const SECTION: &str = ".amdgpu.kernels";
 /// First word of each record: `AMDK`.
 pub const MAGIC: u32 = u32::from_le_bytes(*b"AMDK");
 /// Version of the record layout that this crate reads.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// One kernel: a named instance of a Rust function.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,6 +50,48 @@ pub struct Arg {
     /// `#[layout(numel, num_dims, of(…))]`: this pointer is a strided layout in device memory.
     #[serde(default)]
     pub layout: Option<LayoutOf>,
+    /// `#[tensors(a[b, c], w[..rank])]`: this pointer has the dimensions and then the strides of the first tensor, of the
+    /// next and so on (all `usize`, strides in elements).
+    #[serde(default)]
+    pub tensors: Vec<TensorOf>,
+    /// `#[along(num_dims, of(a))]`: behind the words of the tensor are the sizes of some of its dimensions, and then the
+    /// strides that they have in a contiguous tensor.
+    #[serde(default)]
+    pub along: Option<AlongOf>,
+    /// `#[value(expr)]`: what a typed launch passes, computed from the other arguments and the sizes of tensors.
+    #[serde(default)]
+    pub value: Option<String>,
+    /// `#[requires(a <= b, …)]`: what must hold of the arguments, or the kernel reads or writes elsewhere.
+    #[serde(default)]
+    pub requires: Vec<String>,
+    /// `#[promise("…")]`: what must hold of the memory that no one can check before the launch.
+    #[serde(default)]
+    pub promise: Option<String>,
+    /// `#[align(n)]`: the address must be a multiple of so many bytes.
+    #[serde(default)]
+    pub align: Option<u32>,
+}
+
+/// One tensor of `#[tensors(…)]`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TensorOf {
+    /// Name of the pointer parameter to its elements.
+    pub of: String,
+    /// Names of its dimensions in formulas, where their number is fixed. A name that several have is one size.
+    #[serde(default)]
+    pub dims: Vec<String>,
+    /// Name of the parameter that holds the number of dimensions, where it is not.
+    #[serde(default)]
+    pub rank: Option<String>,
+}
+
+/// Chosen dimensions of a tensor.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AlongOf {
+    /// Name of the parameter that holds their number.
+    pub num_dims: String,
+    /// Name of the pointer to the tensor's elements.
+    pub of: String,
 }
 
 /// What a `#[layout(numel, num_dims, of(a, b))]` pointer describes. It points to `num_dims` dimensions, then
@@ -108,7 +150,88 @@ pub struct LaunchHints {
     pub lds: Option<String>,
 }
 
+impl Arg {
+    /// A plain argument.
+    pub fn new(name: &str, ty: ArgType, size: u32) -> Arg {
+        Arg {
+            name: name.to_owned(),
+            ty,
+            size,
+            nullable: false,
+            len: None,
+            layout: None,
+            tensors: Vec::new(),
+            along: None,
+            value: None,
+            requires: Vec::new(),
+            promise: None,
+            align: None,
+        }
+    }
+
+    /// All formulas.
+    fn formulas(&mut self) -> impl Iterator<Item = &mut String> {
+        self.len.iter_mut().chain(&mut self.value).chain(&mut self.requires)
+    }
+}
+
 impl Signature {
+    /// Each tensor that an argument has the sizes and strides of.
+    pub fn tensors(&self) -> impl Iterator<Item = &TensorOf> {
+        self.args.iter().flat_map(|arg| &arg.tensors)
+    }
+
+    /// What formulas can name beside the arguments, in this order: of each tensor the number of elements, then those
+    /// dimensions that no tensor before it has; then the numbers of elements along chosen dimensions.
+    pub fn derived(&self) -> Vec<String> {
+        let mut names: Vec<String> = Vec::new();
+        for tensor in self.tensors() {
+            names.push(format!("numel_of_{}", tensor.of));
+            for dim in &tensor.dims {
+                if !names.contains(dim) {
+                    names.push(dim.clone());
+                }
+            }
+        }
+        names.extend(self.alongs().map(|along| format!("along_of_{}", along.of)));
+        names
+    }
+
+    /// The dimensions that whoever launches chooses.
+    pub fn alongs(&self) -> impl Iterator<Item = &AlongOf> {
+        self.args.iter().filter_map(|arg| arg.along.as_ref())
+    }
+
+    /// Whether the wrapper itself computes an argument: from layouts or other arguments.
+    pub fn is_filled_in(&self, arg: &Arg) -> bool {
+        let is_rank = self.tensors().any(|tensor| tensor.rank.as_ref() == Some(&arg.name))
+            || self.alongs().any(|along| along.num_dims == arg.name);
+        let is_words = arg.layout.is_some() || !arg.tensors.is_empty();
+        is_rank || is_words || arg.value.is_some() || self.layout_over(&arg.name).is_some()
+    }
+
+    /// What a caller must see to who launches this kernel, since no check before the launch can: with a pointer's name
+    /// what must hold of its memory. A kernel without such a pointer is launched by a safe function.
+    pub fn promises(&self) -> Vec<(&str, &str)> {
+        let laid_out = |name: &String| {
+            let mut layouts = self.args.iter().filter_map(|arg| arg.layout.as_ref());
+            layouts.any(|layout| layout.of.contains(name)) || self.tensors().any(|tensor| tensor.of == *name)
+        };
+        let promise = |arg: &Arg| -> Option<&'static str> {
+            let has_bound =
+                arg.len.is_some() || arg.layout.is_some() || !arg.tensors.is_empty() || laid_out(&arg.name);
+            (arg.ty.is_pointer() && !has_bound).then_some("must have as many elements as the kernel accesses")
+        };
+        let of = |arg| Some((arg, promise(arg)?));
+        self.args
+            .iter()
+            .filter_map(|arg| match &arg.promise {
+                Some(text) => Some((arg.name.as_str(), text.as_str())),
+                None => of(arg).map(|(arg, text)| (arg.name.as_str(), text)),
+            })
+            .collect()
+    }
+
     /// The argument of this name.
     pub fn arg(&self, name: &str) -> Option<&Arg> {
         self.args.iter().find(|a| a.name == name)
@@ -236,6 +359,14 @@ struct ArgText {
     nullable: bool,
     len: Option<String>,
     layout: Option<LayoutOf>,
+    #[serde(default)]
+    tensors: Vec<TensorOf>,
+    along: Option<AlongOf>,
+    value: Option<String>,
+    #[serde(default)]
+    requires: Vec<String>,
+    promise: Option<String>,
+    align: Option<u32>,
 }
 
 #[derive(Deserialize)]
@@ -247,7 +378,7 @@ struct LaunchText {
 }
 
 /// Number of words before the arguments.
-const HEADER: usize = 13;
+const HEADER: usize = 14;
 /// Bytes of one argument: size, kind, name of the element type.
 const ARGUMENT: usize = 24;
 
@@ -255,7 +386,7 @@ struct Record<'a> {
     section: &'a [u8],
     at: usize,
     /// magic, version, bytes of the record, workgroup x, y, z, max workgroup size, items per lane, LDS bytes,
-    /// line, number of arguments, bytes of the file name, bytes of the text
+    /// line, number of arguments, of constants, bytes of the file name, bytes of the text
     words: [u32; HEADER],
 }
 
@@ -279,8 +410,11 @@ impl<'a> Record<'a> {
 
     fn signature(&self) -> Result<Signature, RecordError> {
         let [_, _, _, x, y, z, max_workgroup_size, items_per_lane, lds_bytes, line, ..] = self.words;
-        let [.., count, file, text] = self.words.map(|w| w as usize);
-        let file_at = 4 * HEADER + ARGUMENT * count;
+        let [.., count, constants, file, text] = self.words.map(|w| w as usize);
+        let constants_at = 4 * HEADER + ARGUMENT * count;
+        let file_at = constants_at + 4 * constants;
+        let constants: Vec<u32> =
+            (0..constants).map(|i| self.word(constants_at + 4 * i)).collect::<Result<_, _>>()?;
         let text_at = file_at + file;
         let file = self.text(file_at, file)?.to_owned();
         let json = self.text(text_at, text)?;
@@ -289,9 +423,15 @@ impl<'a> Record<'a> {
         if args.len() != count {
             return Err(self.damaged(40, "number of arguments differs from the text"));
         }
-        let args =
+        let mut args: Vec<Arg> =
             args.into_iter().enumerate().map(|(i, text)| self.arg(i, text)).collect::<Result<_, _>>()?;
-        let LaunchText { items, rows, grid, lds } = launch;
+        let LaunchText { mut items, mut rows, mut grid, mut lds } = launch;
+        let of_launch = items.iter_mut().chain(&mut rows).chain(&mut lds).chain(grid.iter_mut().flatten());
+        for formula in args.iter_mut().flat_map(Arg::formulas).chain(of_launch) {
+            for (i, value) in constants.iter().enumerate() {
+                *formula = formula.replace(&format!("{{{i}}}"), &value.to_string());
+            }
+        }
         let workgroup = [x, y, z];
         let launch =
             LaunchHints { workgroup, max_workgroup_size, items_per_lane, lds_bytes, items, rows, grid, lds };
@@ -307,8 +447,9 @@ impl<'a> Record<'a> {
             2 => ArgType::Pointer { mutable: true, pointee: element },
             _ => return Err(self.damaged(at + 4, "unknown kind of argument")),
         };
-        let ArgText { name, nullable, len, layout } = text;
-        Ok(Arg { name, ty, size: self.word(at)?, nullable, len, layout })
+        let ArgText { name, nullable, len, layout, tensors, along, value, requires, promise, align } = text;
+        let size = self.word(at)?;
+        Ok(Arg { name, ty, size, nullable, len, layout, tensors, along, value, requires, promise, align })
     }
 
     fn bytes(&self, offset: usize, len: usize) -> Result<&'a [u8], RecordError> {
@@ -338,17 +479,18 @@ mod tests {
 
     fn record(name: &str) -> Vec<u8> {
         let json = format!(
-            r#"{{"name":"{name}","doc":"d","args":[{{"name":"n"}},{{"name":"out","len":"n"}}],
+            r#"{{"name":"{name}","doc":"d","args":[{{"name":"n"}},{{"name":"out","len":"n * {{0}}"}}],
                "launch":{{"items":"n"}}}}"#
         );
         let file = "src/a.rs";
-        let length = (4 * HEADER + 2 * ARGUMENT + file.len() + json.len()).next_multiple_of(4);
-        let words = [MAGIC, VERSION, length as u32, 256, 1, 1, 1024, 4, 0, 7, 2, 8, json.len() as u32];
+        let length = (4 * HEADER + 2 * ARGUMENT + 4 + file.len() + json.len()).next_multiple_of(4);
+        let words = [MAGIC, VERSION, length as u32, 256, 1, 1, 1024, 4, 0, 7, 2, 1, 8, json.len() as u32];
         let mut bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
         for (kind, element) in [(0u32, "usize"), (2, "f32")] {
             bytes.extend(8u32.to_le_bytes().into_iter().chain(kind.to_le_bytes()).chain(element.bytes()));
             bytes.resize(bytes.len() + 16 - element.len(), 0);
         }
+        bytes.extend(18_u32.to_le_bytes());
         bytes.extend(file.bytes().chain(json.bytes()));
         bytes.resize(length, 0);
         bytes
@@ -366,7 +508,7 @@ mod tests {
         assert_eq!(s.launch.items_per_workgroup(), Some(1024));
         assert_eq!(s.args[0].ty.to_string(), "usize");
         assert_eq!(s.args[1].ty.to_string(), "*mut f32");
-        assert_eq!(s.args[1].len.as_deref(), Some("n"));
+        assert_eq!(s.args[1].len.as_deref(), Some("n * 18"), "with the constant's value");
         assert_eq!(s.args.iter().map(|a| a.size).collect::<Vec<_>>(), [8, 8]);
     }
 

@@ -4,7 +4,7 @@
 //! A wrapper is one call into `candle_amdgpu::generated`, which has all checks; what a kernel's arguments mean
 //! stands in the table. So a thousand wrappers compile in about the time of their type checks.
 
-use crate::signature::{Arg, ArgType, Signature};
+use crate::signature::{Arg, ArgType, Signature, TensorOf};
 use std::fmt::Write;
 use std::path::PathBuf;
 
@@ -111,13 +111,27 @@ fn table_entry(out: &mut String, formulas: &mut Formulas, family: &str, kernel: 
                 l.of.iter().map(|name| position(kernel, name)).collect::<Vec<_>>(),
             ),
         };
+        let tensors: Vec<_> = arg.tensors.iter().map(|tensor| tensor_of(kernel, tensor)).collect();
+        let along = arg.along.as_ref().map_or("None".to_owned(), |along| {
+            let numel = value_of(kernel, &format!("along_of_{}", along.of));
+            let num_dims = position(kernel, &along.num_dims);
+            format!("Some(AlongOf {{ num_dims: {num_dims}, numel: {numel} }})")
+        });
+        let requires: Vec<_> = arg.requires.iter().map(|text| formulas.condition(kernel, text)).collect();
+        let promises = kernel.promises();
+        let promise = promises.iter().find(|(name, _)| *name == arg.name).map(|(_, text)| text);
         writeln!(
             out,
-            "Arg {{ name: {:?}, ty: {ty}, size: {}, nullable: {}, len: {}, layout: {layout} }},",
+            "Arg {{ name: {:?}, ty: {ty}, size: {}, nullable: {}, len: {}, layout: {layout}, tensors: &[{}], along: {along}, value: {}, \
+             requires: &[{}], promise: {promise:?}, align: {} }},",
             arg.name,
             arg.size,
             arg.nullable,
             formulas.optional(kernel, arg.len.as_deref()),
+            tensors.join(", "),
+            formulas.optional(kernel, arg.value.as_deref()),
+            requires.join(", "),
+            arg.align.unwrap_or(1),
         )
         .expect(STRING);
     }
@@ -127,8 +141,9 @@ fn table_entry(out: &mut String, formulas: &mut Formulas, family: &str, kernel: 
     };
     writeln!(
         out,
-        "], geometry: Geometry {{ workgroup: {:?}, max_workgroup_size: {}, items_per_lane: {}, lds_bytes: {}, \
+        "], derived: &{:?}, geometry: Geometry {{ workgroup: {:?}, max_workgroup_size: {}, items_per_lane: {}, lds_bytes: {}, \
          items: {}, rows: {}, grid: {grid}, lds: {} }} }},",
+        kernel.derived(),
         launch.workgroup,
         launch.max_workgroup_size,
         launch.items_per_lane,
@@ -138,6 +153,24 @@ fn table_entry(out: &mut String, formulas: &mut Formulas, family: &str, kernel: 
         formulas.optional(kernel, launch.lds.as_deref()),
     )
     .expect(STRING);
+}
+
+/// A `TensorOf`; its numbers are positions among the values that formulas get.
+fn tensor_of(kernel: &Signature, tensor: &TensorOf) -> String {
+    let rank = tensor.rank.as_ref().map(|name| position(kernel, name));
+    let dims: Vec<_> = tensor.dims.iter().map(|name| value_of(kernel, name)).collect();
+    let numel = value_of(kernel, &format!("numel_of_{}", tensor.of));
+    format!(
+        "TensorOf {{ of: {}, rank: {rank:?}, dims: &{dims:?}, numel: {numel} }}",
+        position(kernel, &tensor.of)
+    )
+}
+
+/// Position of a number that follows from tensors, among the values that formulas get.
+fn value_of(kernel: &Signature, name: &str) -> usize {
+    let derived = kernel.derived();
+    let at = derived.iter().position(|known| known == name).expect("`derived` has all names of tensors");
+    kernel.args.len() + at
 }
 
 /// The different formulas of a family. Kernels share most, and each is a function that has to be compiled.
@@ -152,7 +185,15 @@ impl Formulas {
 
     /// Name of the constant for an expression.
     fn named(&mut self, kernel: &Signature, expression: &str) -> String {
-        let formula = formula(kernel, expression);
+        self.constant(formula(kernel, expression, "Count::from"))
+    }
+
+    /// Name of the constant for a condition.
+    fn condition(&mut self, kernel: &Signature, expression: &str) -> String {
+        self.constant(formula(kernel, expression, "Count::of_condition"))
+    }
+
+    fn constant(&mut self, formula: String) -> String {
         let index = self.0.iter().position(|known| *known == formula).unwrap_or_else(|| {
             self.0.push(formula);
             self.0.len() - 1
@@ -163,20 +204,29 @@ impl Formulas {
 
 /// A `Formula`: from the values of all arguments (of memory, the lengths) to that of `expression`, where only the
 /// parameters that it names are bound.
-fn formula(kernel: &Signature, expression: &str) -> String {
+fn formula(kernel: &Signature, expression: &str, into: &str) -> String {
     let mut bindings = String::new();
-    for (i, arg) in kernel.args.iter().enumerate() {
-        if names(expression).any(|name| name == arg.name) {
-            write!(bindings, "let {} = v[{i}]; ", ident(&arg.name)).expect(STRING);
+    let derived = kernel.derived();
+    let values = kernel.args.iter().map(|arg| &arg.name).chain(&derived);
+    for (i, value) in values.enumerate() {
+        if names(expression).any(|name| name == value) {
+            write!(bindings, "let {} = v[{i}]; ", ident(value)).expect(STRING);
+        }
+    }
+    for (i, dimensions) in ["grid", "block"].into_iter().enumerate() {
+        if ["x", "y", "z"].iter().any(|d| expression.contains(&format!("{dimensions}.{d}"))) {
+            let at = kernel.args.len() + derived.len() + 3 * i;
+            write!(bindings, "let {dimensions} = Dimensions::at(v, {at}); ").expect(STRING);
         }
     }
     let values = if bindings.is_empty() { "_" } else { "v" };
-    format!("Formula {{ text: {expression:?}, eval: |{values}| {{ {bindings}Count::from({expression}) }} }}")
+    format!("Formula {{ text: {expression:?}, eval: |{values}| {{ {bindings}{into}({expression}) }} }}")
 }
 
-/// The identifiers in an expression.
+/// The identifiers in an expression, but for those of fields and methods.
 fn names(expression: &str) -> impl Iterator<Item = &str> {
-    expression.split(|c: char| !(c.is_alphanumeric() || c == '_'))
+    let words = expression.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '.'));
+    words.map(|word| word.split('.').next().unwrap_or(word))
 }
 
 /// Position of the argument `name`, which the attribute has checked to exist.
@@ -206,8 +256,28 @@ fn wrapper(out: &mut String, index: usize, kernel: &Signature) {
             }
             writeln!(notes, "- `{param}`: shape and strides of {}", list(&layout.of)).expect(STRING);
         }
-        let filled_in = arg.layout.is_some() || kernel.layout_over(&arg.name).is_some();
-        if filled_in {
+        if !arg.tensors.is_empty() {
+            layouts.push_str("&[");
+            for tensor in &arg.tensors {
+                let param = tensor_param(kernel, tensor);
+                write!(params, "\n    {param}: &Layout,").expect(STRING);
+                write!(layouts, "{param}, ").expect(STRING);
+                write!(notes, "- `{param}`: shape and strides of `{}`", tensor.of).expect(STRING);
+                let dims = list(&tensor.dims);
+                let dims = if dims.is_empty() { dims } else { format!(", whose dimensions are {dims}") };
+                writeln!(notes, "{dims}").expect(STRING);
+            }
+            if let (Some(along), [tensor]) = (&arg.along, arg.tensors.as_slice()) {
+                params.push_str("\n    dims: &[usize],");
+                write!(layouts, "&{}.contiguous_dims(dims)?, ", tensor_param(kernel, tensor)).expect(STRING);
+                writeln!(notes, "- `dims`: which dimensions of `{}`, each once", along.of).expect(STRING);
+            }
+            layouts.push_str("], ");
+        }
+        for condition in &arg.requires {
+            writeln!(notes, "- `{condition}`").expect(STRING);
+        }
+        if kernel.is_filled_in(arg) {
             slots.push_str("Slot::FILLED_IN, ");
             continue;
         }
@@ -230,21 +300,35 @@ fn wrapper(out: &mut String, index: usize, kernel: &Signature) {
         if let Some(len) = &arg.len {
             writeln!(notes, "- `{}`: at least `{len}` elements", arg.name).expect(STRING);
         }
+        if let Some(bytes) = arg.align {
+            writeln!(notes, "- `{}`: at a multiple of {bytes} bytes", arg.name).expect(STRING);
+        }
         if arg.nullable {
             writeln!(notes, "- `{}`: may be [`Null`](::candle_amdgpu::Null)", arg.name).expect(STRING);
         }
     }
+    let promises = kernel.promises();
+    let mut safety = String::new();
+    for (name, text) in &promises {
+        let head = if safety.is_empty() { "\n# Safety\n" } else { "" };
+        writeln!(safety, "{head}- `{name}`: {text}").expect(STRING);
+    }
     let doc = format!(
-        "{}\n\n{notes}\n# Errors\nBefore anything is launched: a buffer shorter than it must be, a geometry that the \
-         device cannot do, a target without code object. Afterwards: what the launch reports.",
+        "{}\n\n{notes}{safety}\n# Errors\nBefore anything is launched: a buffer shorter than it must be, a geometry \
+         that the device cannot do, a target without code object. Afterwards: what the launch reports.",
         without_links(&kernel.doc)
     );
+    let (unsafety, promised) = match promises.as_slice() {
+        [] => ("", ""),
+        _ => ("unsafe ", "; the caller keeps the promises"),
+    };
     // A parameter a line: compilers cut long lines in their messages, and differently by line number.
     writeln!(
         out,
         "#[doc = {:?}]\n\
-         pub fn {}(\n    stream: &impl AsStream,\n    config: LaunchConfig,{params}\n) -> Result<()> {{\n\
-         launch(&MODULE, &KERNELS[{index}], stream, config, &[{layouts}], &mut [{slots}])\n}}\n",
+         pub {unsafety}fn {}(\n    stream: &impl AsStream,\n    config: LaunchConfig,{params}\n) -> Result<()> {{\n\
+         // SAFETY: the slots have the types of the kernel's parameters{promised}.\n\
+         unsafe {{ launch(&MODULE, &KERNELS[{index}], stream, config, &[{layouts}], &mut [{slots}]) }}\n}}\n",
         doc.trim_start(),
         ident(&kernel.name),
     )
@@ -273,6 +357,15 @@ fn layout_param(kernel: &Signature, arg: &Arg) -> String {
     }
 }
 
+/// The parameter that stands for a tensor's sizes and strides: `layout`, or with the name of the pointer in front where the
+/// kernel has several.
+fn tensor_param(kernel: &Signature, tensor: &TensorOf) -> String {
+    match kernel.tensors().count() {
+        1 => "layout".to_owned(),
+        _ => format!("{}_layout", tensor.of),
+    }
+}
+
 /// `` `a`, `b` ``
 fn list(names: &[String]) -> String {
     names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
@@ -288,10 +381,10 @@ fn ident(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::signature::{LaunchHints, LayoutOf};
+    use crate::signature::{AlongOf, LaunchHints, LayoutOf};
 
     fn arg(name: &str, ty: ArgType) -> Arg {
-        Arg { name: name.into(), ty, size: 8, nullable: false, len: None, layout: None }
+        Arg::new(name, ty, 8)
     }
 
     fn scalar(name: &str, ty: &str) -> Arg {
@@ -350,6 +443,64 @@ mod tests {
         );
     }
 
+    fn sum() -> Signature {
+        let tensor = TensorOf { of: "inp".into(), dims: vec![], rank: Some("rank".into()) };
+        let along = AlongOf { num_dims: "sums".into(), of: "inp".into() };
+        let mut kernel = affine();
+        kernel.args = vec![
+            Arg { value: Some("numel_of_inp".into()), ..scalar("numel", "usize") },
+            scalar("rank", "usize"),
+            scalar("sums", "usize"),
+            Arg { tensors: vec![tensor], along: Some(along), ..pointer("info", false, "usize") },
+            pointer("inp", false, "f32"),
+            Arg { len: Some("numel / along_of_inp".into()), ..pointer("out", true, "f32") },
+        ];
+        kernel
+    }
+
+    #[test]
+    fn chosen_dimensions_are_a_parameter() {
+        let kernel = sum();
+        let mut out = String::new();
+        wrapper(&mut out, 0, &kernel);
+        assert!(
+            out.contains(
+                "pub fn affine_f32(\n    stream: &impl AsStream,\n    config: LaunchConfig,\n    layout: &Layout,\n    \
+                 dims: &[usize],\n    inp: &impl DeviceRead<f32>,\n    out: &mut impl DeviceWrite<f32>,\n) -> Result<()>"
+            ),
+            "{out}"
+        );
+        assert!(
+            out.contains("&[&[layout, &layout.contiguous_dims(dims)?, ], ], &mut [Slot::FILLED_IN,"),
+            "{out}"
+        );
+        let f = formula(&kernel, "numel / along_of_inp", "Count::from");
+        assert!(f.contains("let numel = v[0]; let along_of_inp = v[7]; Count::from("), "{f}");
+        assert_eq!(kernel.derived(), ["numel_of_inp", "along_of_inp"]);
+    }
+
+    #[test]
+    fn what_no_check_knows_makes_a_wrapper_unsafe() {
+        let mut kernel = affine();
+        kernel.args[4].len = None;
+        kernel.args[3].promise = Some("has what the ids say".into());
+        let mut out = String::new();
+        wrapper(&mut out, 0, &kernel);
+        assert!(out.contains("pub unsafe fn affine_f32("), "{out}");
+        let safety = "# Safety\\n- `inp`: has what the ids say\\n- `out`: must have as many elements as the kernel accesses";
+        assert!(out.contains(safety), "{out}");
+    }
+
+    #[test]
+    fn the_launch_is_bound_by_its_dimensions() {
+        let f = formula(&affine(), "grid.x * block.y", "Count::from");
+        assert!(f.contains("let grid = Dimensions::at(v, 6); let block = Dimensions::at(v, 9); "), "{f}");
+        let names: Vec<_> = names("(x.len()).max(grid.y) * a1").filter(|name| !name.is_empty()).collect();
+        assert_eq!(names, ["x", "grid", "a1"]);
+        let f = formula(&affine(), "numel >= 1", "Count::of_condition");
+        assert!(f.ends_with("Count::of_condition(numel >= 1) } }"), "{f}");
+    }
+
     #[test]
     fn links_to_what_the_host_does_not_have_become_names() {
         for (doc, plain) in [
@@ -363,7 +514,7 @@ mod tests {
 
     #[test]
     fn expressions_bind_the_parameters_they_name() {
-        let f = formula(&affine(), "numel * 2");
+        let f = formula(&affine(), "numel * 2", "Count::from");
         assert_eq!(
             f,
             "Formula { text: \"numel * 2\", eval: |v| { let numel = v[0]; Count::from(numel * 2) } }"

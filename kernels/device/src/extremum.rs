@@ -79,9 +79,9 @@ float! {
 mod rules {
     macro_rules! rules {
         ($T:ident: $($name:ident $intrinsic:literal $zero:tt $first:tt $keeps_nan:literal;)*) => {
-            pub mod $T {$(
+            pub(super) mod $T {$(
                 #[inline(always)]
-                pub fn $name(a: $T, b: $T) -> $T {
+                pub(crate) fn $name(a: $T, b: $T) -> $T {
                     #[cfg(any(target_arch = "amdgpu", target_arch = "nvptx64"))]
                     {
                         unsafe extern "C" {

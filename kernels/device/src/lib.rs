@@ -4,6 +4,7 @@
 //! use no wave operation and no workgroup memory run there as plain functions (under Miri, say).
 
 #![no_std]
+#![warn(unreachable_pub)]
 #![cfg_attr(
     any(target_arch = "amdgpu", target_arch = "nvptx64"),
     feature(core_float_math, f16, link_llvm_intrinsics, repr_simd),

@@ -65,7 +65,7 @@ impl Argument {
 
 /// One kernel's signature, in the section `.amdgpu.kernels` of the code object. amdgpu-build reads it.
 #[repr(C)]
-pub struct Record<const ARGS: usize, const FILE: usize, const TEXT: usize> {
+pub struct Record<const ARGS: usize, const CONSTANTS: usize, const FILE: usize, const TEXT: usize> {
     magic: [u8; 4],
     version: u32,
     length: u32,
@@ -75,14 +75,19 @@ pub struct Record<const ARGS: usize, const FILE: usize, const TEXT: usize> {
     lds_bytes: u32,
     line: u32,
     args: u32,
+    constants: u32,
     file: u32,
     text: u32,
     arguments: [Argument; ARGS],
+    /// What formulas have as `{0}`, `{1}` and so on.
+    numbers: [u32; CONSTANTS],
     file_bytes: [u8; FILE],
     text_bytes: [u8; TEXT],
 }
 
-impl<const ARGS: usize, const FILE: usize, const TEXT: usize> Record<ARGS, FILE, TEXT> {
+impl<const ARGS: usize, const CONSTANTS: usize, const FILE: usize, const TEXT: usize>
+    Record<ARGS, CONSTANTS, FILE, TEXT>
+{
     /// A record.
     #[allow(clippy::too_many_arguments)]
     pub const fn new(
@@ -92,12 +97,13 @@ impl<const ARGS: usize, const FILE: usize, const TEXT: usize> Record<ARGS, FILE,
         lds_bytes: usize,
         line: u32,
         arguments: [Argument; ARGS],
+        numbers: [u32; CONSTANTS],
         file: &str,
         text: &str,
     ) -> Self {
         Record {
             magic: *b"AMDK",
-            version: 1,
+            version: 2,
             length: size_of::<Self>() as u32,
             workgroup: [workgroup[0] as u32, workgroup[1] as u32, workgroup[2] as u32],
             max_workgroup: max_workgroup as u32,
@@ -105,9 +111,11 @@ impl<const ARGS: usize, const FILE: usize, const TEXT: usize> Record<ARGS, FILE,
             lds_bytes: lds_bytes as u32,
             line,
             args: ARGS as u32,
+            constants: CONSTANTS as u32,
             file: FILE as u32,
             text: TEXT as u32,
             arguments,
+            numbers,
             file_bytes: bytes(file),
             text_bytes: bytes(text),
         }

@@ -7,7 +7,7 @@ use syn::punctuated::Punctuated;
 use syn::{Error, Expr, Ident, LitStr, Result, Token, Type, bracketed, parenthesized};
 
 /// One `#[amdgpu_kernel(…)]`.
-pub struct Attribute {
+pub(crate) struct Attribute {
     pub span: Span,
     pub name: Option<LitStr>,
     pub lists: Vec<List>,
@@ -15,7 +15,7 @@ pub struct Attribute {
 }
 
 /// `T in […]` or `const N in […]`.
-pub struct List {
+pub(crate) struct List {
     pub param: Ident,
     pub is_const: bool,
     pub instances: Vec<Instance>,
@@ -23,7 +23,7 @@ pub struct List {
 
 /// One entry of a list.
 #[derive(Clone)]
-pub struct Instance {
+pub(crate) struct Instance {
     /// What stands for it in the kernel's name.
     pub name: String,
     /// The type or the constant.
@@ -32,7 +32,7 @@ pub struct Instance {
 
 /// `launch(…)`.
 #[derive(Default)]
-pub struct Launch {
+pub(crate) struct Launch {
     pub workgroup: Option<Expr>,
     pub max_workgroup: Option<Expr>,
     pub items_per_lane: Option<Expr>,

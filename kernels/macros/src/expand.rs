@@ -8,13 +8,26 @@ use syn::spanned::Spanned;
 use syn::{Error, Expr, GenericParam, Ident, ItemFn, Result};
 
 use crate::attribute::{Attribute, Launch};
-use crate::formula;
-use crate::function::Function;
+use crate::formula::{self, Formula, Scope};
+use crate::function::{Dims, Function, doc};
 use crate::instances::{Combination, combinations};
 use crate::json;
 
+/// The attributes of parameters.
+const PARAMETER_KEYS: [&str; 9] =
+    ["len", "nullable", "layout", "tensors", "along", "value", "requires", "promise", "align"];
+
+/// What a caller must see to, which is what the attributes say; lines of a doc comment.
+const SAFETY: [&str; 5] = [
+    "",
+    " # Safety",
+    " Memory is as long, as aligned and as laid out as the attributes of the parameters say, and what they require and",
+    " promise holds. A pointer without any has what the kernel accesses. Memory that is written is not used by anything else",
+    " meanwhile.",
+];
+
 /// Output of the attribute: the function, and everything made from it or the error.
-pub fn kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
+pub(crate) fn kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
     let mut item: ItemFn = match syn::parse2(item.clone()) {
         Ok(item) => item,
         Err(_) => {
@@ -27,13 +40,19 @@ pub fn kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
     if !item.attrs.iter().any(|a| a.path().is_ident("inline")) {
         item.attrs.push(syn::parse_quote!(#[inline(always)]));
     }
-    // What a caller must see to is what the attributes say, and the argument list is Candle's.
-    item.attrs.push(syn::parse_quote!(#[allow(clippy::missing_safety_doc, clippy::too_many_arguments)]));
+    // The argument list is Candle's.
+    item.attrs.push(syn::parse_quote!(#[allow(clippy::too_many_arguments)]));
     let mut plain = item.clone();
+    if item.sig.unsafety.is_some() && !doc(&item).contains("# Safety") {
+        // As if it stood there: clippy does not read what a macro writes.
+        let span = item.sig.ident.span();
+        let attribute = |line| -> syn::Attribute { syn::parse_quote_spanned!(span=> #[doc = #line]) };
+        plain.attrs.extend(SAFETY.map(attribute));
+    }
     for input in &mut plain.sig.inputs {
         let (syn::FnArg::Typed(syn::PatType { attrs, .. })
         | syn::FnArg::Receiver(syn::Receiver { attrs, .. })) = input;
-        attrs.retain(|a| !["len", "nullable", "layout"].iter().any(|ours| a.path().is_ident(ours)));
+        attrs.retain(|a| !PARAMETER_KEYS.iter().any(|ours| a.path().is_ident(ours)));
     }
     let made = attributes.and_then(|attributes| all(&attributes, &Function::new(item)?));
     let made = made.unwrap_or_else(Error::into_compile_error);
@@ -187,7 +206,11 @@ fn entry(function: &Function, combination: &Combination, callee: &TokenStream) -
 
 fn record(attribute: &Attribute, function: &Function, combination: &Combination) -> Result<TokenStream> {
     let launch = &attribute.launch;
-    let text = |e: &Expr| formula::text(e, function, combination);
+    let constants = std::cell::RefCell::new(Vec::new());
+    let over = |scope| Formula { function, combination, scope, constants: &constants };
+    // What decides how much is launched is computed from the arguments alone, which a launch by name has as well.
+    let text = |e: &Expr| over(Scope::Arguments).text(e);
+    let bound = |e: &Expr| over(Scope::Launch).text(e);
     let mut lds: Expr = syn::parse_quote!(0);
     let mut lds_formula = None;
     match &launch.lds_bytes {
@@ -201,25 +224,56 @@ fn record(attribute: &Attribute, function: &Function, combination: &Combination)
         Some(grid) => Some(json::array(grid.iter().map(text).collect::<Result<Vec<_>>>()?)),
         None => None,
     };
-    let args = function.params.iter().map(|p| {
-        let layout = p.layout.as_ref().map(|l| {
-            json::object([
-                ("numel", Some(json::string(&l.numel.to_string()))),
-                ("num_dims", Some(json::string(&l.num_dims.to_string()))),
-                ("of", Some(json::array(l.of.iter().map(|i| json::string(&i.to_string()))))),
-            ])
-        });
-        Ok(json::object([
-            ("name", Some(json::string(&p.name.to_string()))),
-            ("nullable", p.nullable.then(|| "true".to_owned())),
-            ("len", p.len.as_ref().map(text).transpose()?),
-            ("layout", layout),
-        ]))
-    });
+    let args: Vec<_> = function
+        .params
+        .iter()
+        .map(|p| {
+            let layout = p.layout.as_ref().map(|l| {
+                json::object([
+                    ("numel", Some(json::string(&l.numel.to_string()))),
+                    ("num_dims", Some(json::string(&l.num_dims.to_string()))),
+                    ("of", Some(json::array(l.of.iter().map(|i| json::string(&i.to_string()))))),
+                ])
+            });
+            let tensor = |tensor: &crate::function::Tensor| {
+                let (dims, rank) = match &tensor.dims {
+                    Dims::Named(names) => {
+                        (Some(json::array(names.iter().map(|i| json::string(&i.to_string())))), None)
+                    }
+                    Dims::Counted(count) => (None, Some(json::string(&count.to_string()))),
+                };
+                json::object([
+                    ("of", Some(json::string(&tensor.of.to_string()))),
+                    ("dims", dims),
+                    ("rank", rank),
+                ])
+            };
+            let along = p.along.as_ref().map(|along| {
+                json::object([
+                    ("num_dims", Some(json::string(&along.num_dims.to_string()))),
+                    ("of", Some(json::string(&along.of.to_string()))),
+                ])
+            });
+            let conditions = p.requires.iter().map(|e| over(Scope::Launch).condition(e));
+            let requires = json::array(conditions.collect::<Result<Vec<_>>>()?);
+            Ok(json::object([
+                ("name", Some(json::string(&p.name.to_string()))),
+                ("nullable", p.nullable.then(|| "true".to_owned())),
+                ("len", p.len.as_ref().map(bound).transpose()?),
+                ("layout", layout),
+                ("tensors", (!p.tensors.is_empty()).then(|| json::array(p.tensors.iter().map(tensor)))),
+                ("along", along),
+                ("value", p.value.as_ref().map(|e| over(Scope::Tensors).text(e)).transpose()?),
+                ("requires", (!p.requires.is_empty()).then_some(requires)),
+                ("promise", p.promise.as_ref().map(|text| json::string(&text.value()))),
+                ("align", p.align.as_ref().map(|bytes| bytes.base10_digits().to_owned())),
+            ]))
+        })
+        .collect::<Result<_>>()?;
     let json = json::object([
         ("name", Some(json::string(&combination.name))),
         ("doc", Some(json::string(&function.doc))),
-        ("args", Some(json::array(args.collect::<Result<Vec<_>>>()?))),
+        ("args", Some(json::array(args))),
         (
             "launch",
             Some(json::object([("items", items), ("rows", rows), ("grid", grid), ("lds", lds_formula)])),
@@ -229,8 +283,11 @@ fn record(attribute: &Attribute, function: &Function, combination: &Combination)
     let symbol = format!("{}.signature", combination.name);
     let types = function.params.iter().map(|p| &p.ty);
     let count = function.params.len();
+    let constants = constants.into_inner();
+    let known = constants.len();
     Ok(quote! {
         const LDS_BYTES: usize = #lds;
+        const CONSTANTS: [u32; #known] = [#((#constants) as u32),*];
         #[cfg(any(target_arch = "amdgpu", target_arch = "nvptx64"))]
         const _: () = {
             const FILE: &str = ::core::file!();
@@ -238,10 +295,10 @@ fn record(attribute: &Attribute, function: &Function, combination: &Combination)
             // Exported, not `#[used]`: with LTO rustc 1.96 writes an `llvm.used` of the wrong address space.
             #[unsafe(export_name = #symbol)]
             #[cfg_attr(target_arch = "amdgpu", unsafe(link_section = ".amdgpu.kernels"))]
-            static RECORD: ::amdgpu_device::record::Record<#count, { FILE.len() }, { TEXT.len() }> =
+            static RECORD: ::amdgpu_device::record::Record<#count, #known, { FILE.len() }, { TEXT.len() }> =
                 ::amdgpu_device::record::Record::new(
                     WORKGROUP, MAX_WORKGROUP, ITEMS_PER_LANE, LDS_BYTES, #line,
-                    [#(::amdgpu_device::record::Argument::of::<#types>()),*], FILE, TEXT,
+                    [#(::amdgpu_device::record::Argument::of::<#types>()),*], CONSTANTS, FILE, TEXT,
                 );
         };
     })

@@ -8,13 +8,13 @@ use crate::attribute::{Attribute, Instance, List};
 use crate::function::Function;
 
 /// One kernel to be: its name, and what each generic parameter stands for, in the function's order.
-pub struct Combination {
+pub(crate) struct Combination {
     pub name: String,
     pub generics: Vec<(syn::Ident, GenericParam, Instance)>,
 }
 
 /// The combinations of one attribute.
-pub fn combinations(attribute: &Attribute, function: &Function) -> Result<Vec<Combination>> {
+pub(crate) fn combinations(attribute: &Attribute, function: &Function) -> Result<Vec<Combination>> {
     let sig = &function.item.sig;
     let params: Vec<_> = sig.generics.params.iter().collect();
     for list in &attribute.lists {

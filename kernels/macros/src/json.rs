@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 /// `"text"`, escaped.
-pub fn string(text: &str) -> String {
+pub(crate) fn string(text: &str) -> String {
     let mut out = String::from('"');
     for c in text.chars() {
         match c {
@@ -18,12 +18,12 @@ pub fn string(text: &str) -> String {
 }
 
 /// `[a,b]`
-pub fn array(items: impl IntoIterator<Item = String>) -> String {
+pub(crate) fn array(items: impl IntoIterator<Item = String>) -> String {
     format!("[{}]", items.into_iter().collect::<Vec<_>>().join(","))
 }
 
 /// `{"key":value}`, without the keys that have no value.
-pub fn object<'a>(fields: impl IntoIterator<Item = (&'a str, Option<String>)>) -> String {
+pub(crate) fn object<'a>(fields: impl IntoIterator<Item = (&'a str, Option<String>)>) -> String {
     let fields = fields.into_iter().filter_map(|(key, value)| Some(format!("{}:{}", string(key), value?)));
     format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
 }

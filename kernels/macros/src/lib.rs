@@ -1,6 +1,8 @@
 //! `#[amdgpu_kernel]`: makes named GPU kernels of one generic Rust function. Use it through `amdgpu_device`, which
 //! re-exports it and has what its output refers to.
 
+#![warn(unreachable_pub)]
+
 use proc_macro::TokenStream;
 
 mod attribute;
@@ -68,8 +70,24 @@ mod json;
 /// # On parameters
 /// - `#[layout(numel, num_dims, of(a, b))]`: this pointer to `usize` has `num_dims` dimensions, then the strides (in
 ///   elements) of `a`, then those of `b`; null means that all are contiguous.
+/// - `#[tensors(a[n, c], w[..rank])]`: this pointer to `usize` has the dimensions and then the strides (in elements) of the
+///   tensor at `a`, then those of `w`. `a` has two dimensions; `w` has as many as the parameter `rank` says. A name that
+///   two tensors have is one size. With `#[nullable]`, null means that a single tensor is contiguous.
+/// - `#[along(rank, of(a))]`, beside `#[tensors(a[…])]`: behind these words are, for as many dimensions of `a` as the
+///   parameter `rank` says, their sizes, and then the strides that they have in a contiguous tensor. Whoever launches
+///   the kernel says which dimensions they are.
+/// - `#[value(expr)]`: what a typed launch passes for this integer, so that nobody has to say it.
 /// - `#[len(expr)]`: the buffer must hold at least so many elements.
+/// - `#[requires(a >= 1, a % b == 0 || c == 0)]`: what must hold of the arguments, or the kernel would go out of bounds.
+/// - `#[align(16)]`: the address must be a multiple of so many bytes.
 /// - `#[nullable]`: the pointer may be null.
+/// - `#[promise("…")]`: what must hold of the memory that no one can check before the launch. The typed wrapper is unsafe
+///   then, as it is where a pointer has neither a length nor a layout.
+///
+/// In `value`, `len` and `requires` the dimensions of tensors have their names, `a.numel()` is a tensor's number of
+/// elements, `a.along()` that of the dimensions chosen by `along`, and paths of constants (`F::BYTES`) and `const { … }`
+/// stand for numbers that the compiler knows. In `len` and `requires`, `grid.x` and `block.y` are the launch's
+/// workgroups, and a workgroup's lanes.
 #[proc_macro_attribute]
 pub fn amdgpu_kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
     expand::kernel(attribute.into(), item.into()).into()

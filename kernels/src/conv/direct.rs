@@ -24,15 +24,17 @@ const PLACES: usize = 4;
     launch(workgroup = 256, items_per_lane = 8, items = (src_numel * 64).min(1048576).max(src_numel)),
 )]
 pub unsafe fn conv1d<T: Scalar>(
-    src_numel: usize,
+    #[value(src.numel())] src_numel: usize,
     num_dims: usize,
     stride: usize,
     padding: usize,
     dilation: usize,
-    #[len(12)] info: *const usize,
-    #[len(src_numel.min(1))] src: *const T,
+    #[tensors(src[batch, c_in, l_in], kernel[c_out, of_group, k])]
+    #[requires(c_in >= of_group, c_in % of_group.max(1) == 0, c_out % (c_in / of_group.max(1)).max(1) == 0)]
+    info: *const usize,
+    src: *const T,
     kernel: *const T,
-    dst: *mut T,
+    #[len(batch * c_out * num_dims)] dst: *mut T,
 ) {
     let _ = src_numel;
     // SAFETY: the caller's
@@ -55,16 +57,18 @@ pub unsafe fn conv1d<T: Scalar>(
     launch(workgroup = 256, items_per_lane = 8, items = (src_numel * 64).min(1048576).max(src_numel)),
 )]
 pub unsafe fn conv2d<T: Scalar>(
-    src_numel: usize,
+    #[value(src.numel())] src_numel: usize,
     w_out: usize,
     h_out: usize,
     stride: usize,
     padding: usize,
     dilation: usize,
-    #[len(16)] info: *const usize,
-    #[len(src_numel.min(1))] src: *const T,
+    #[tensors(src[batch, c_in, h_in, w_in], kernel[c_out, of_group, h_k, w_k])]
+    #[requires(c_in >= of_group, c_in % of_group.max(1) == 0, c_out % (c_in / of_group.max(1)).max(1) == 0)]
+    info: *const usize,
+    src: *const T,
     kernel: *const T,
-    dst: *mut T,
+    #[len(batch * c_out * h_out * w_out)] dst: *mut T,
 ) {
     let _ = src_numel;
     // SAFETY: the caller's
@@ -84,16 +88,16 @@ pub unsafe fn conv2d<T: Scalar>(
     launch(workgroup = 256, items_per_lane = 8, items = (src_numel * 64).min(1048576).max(src_numel * stride)),
 )]
 pub unsafe fn conv_transpose1d<T: Scalar>(
-    src_numel: usize,
+    #[value(src.numel())] src_numel: usize,
     l_out: usize,
-    stride: usize,
+    #[requires(stride >= 1, stride <= 4294967295)] stride: usize,
     padding: usize,
     out_padding: usize,
     dilation: usize,
-    #[len(12)] info: *const usize,
-    #[len(src_numel.min(1))] src: *const T,
+    #[tensors(src[batch, c_in, l_in], kernel[c_in, c_out, k])] info: *const usize,
+    src: *const T,
     kernel: *const T,
-    dst: *mut T,
+    #[len(batch * c_out * l_out)] dst: *mut T,
 ) {
     let _ = (src_numel, out_padding); // which `l_out` has
     // SAFETY: the caller's
@@ -115,17 +119,17 @@ pub unsafe fn conv_transpose1d<T: Scalar>(
     launch(workgroup = 256, items_per_lane = 8, items = (src_numel * 64).min(1048576).max(src_numel * stride * stride)),
 )]
 pub unsafe fn conv_transpose2d<T: Scalar>(
-    src_numel: usize,
+    #[value(src.numel())] src_numel: usize,
     w_out: usize,
     h_out: usize,
-    stride: usize,
+    #[requires(stride >= 1, stride <= 4294967295)] stride: usize,
     padding: usize,
     out_padding: usize,
     dilation: usize,
-    #[len(16)] info: *const usize,
-    #[len(src_numel.min(1))] src: *const T,
+    #[tensors(src[batch, c_in, h_in, w_in], kernel[c_in, c_out, h_k, w_k])] info: *const usize,
+    src: *const T,
     kernel: *const T,
-    dst: *mut T,
+    #[len(batch * c_out * h_out * w_out)] dst: *mut T,
 ) {
     let _ = (src_numel, out_padding); // which `w_out` and `h_out` have
     // SAFETY: the caller's
@@ -144,6 +148,11 @@ struct Step {
     dilation: [usize; 2],
 }
 
+/// The convolution of images with weights: `dst` has images of the size `out`.
+///
+/// # Safety
+/// `src` has the images, `kernel` the weights, `dst` a result for each batch, channel and place. The groups divide the
+/// channels of both. No step of a transposed convolution is 0.
 #[inline(always)]
 unsafe fn convolve<T: Scalar, const TRANSPOSED: bool>(
     image: Image,
@@ -261,6 +270,9 @@ impl Axis {
 impl Shape {
     /// Each lane has `N` channels of `M` places. With `SHORT`, numbers of 32 bits count the results, and what is computed
     /// of rows and columns.
+    ///
+    /// # Safety
+    /// As for [`convolve`]. A group has `N` channels of the result at least.
     #[inline(always)]
     unsafe fn run<T: Scalar, const TRANSPOSED: bool, const SHORT: bool, const N: usize, const M: usize>(
         self,
@@ -373,6 +385,9 @@ struct Taps<T> {
 
 impl<T: Scalar> Taps<T> {
     /// Adds to places that are `inside`, as `ALL` may say of all. Not zeros to the others: a weight may be infinite.
+    ///
+    /// # Safety
+    /// There are so many channels of the source, at each place that is `inside`, and as many weights of `N` channels.
     #[inline(always)]
     unsafe fn add<const ALL: bool, const N: usize, const M: usize>(
         self,

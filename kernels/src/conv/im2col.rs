@@ -29,15 +29,15 @@ const PATCH_BYTES: usize = 8192;
     ),
 )]
 pub unsafe fn im2col<T: Scalar>(
-    dst_numel: usize,
+    #[value(batch * h_out * w_out * channels * h_k * w_k)] dst_numel: usize,
     h_out: usize,
     w_out: usize,
     h_k: usize,
     w_k: usize,
-    stride: usize,
-    padding: usize,
-    dilation: usize,
-    #[len(8)] info: *const usize,
+    #[requires(stride <= 4294967295)] stride: usize,
+    #[requires(padding <= 4294967295)] padding: usize,
+    #[requires(dilation <= 4294967295)] dilation: usize,
+    #[tensors(src[batch, channels, height, width])] info: *const usize,
     src: *const T,
     #[len(dst_numel)] dst: *mut T,
 ) {
@@ -72,13 +72,13 @@ pub unsafe fn im2col<T: Scalar>(
     ),
 )]
 pub unsafe fn im2col1d<T: Scalar>(
-    numel: usize,
+    #[value(batch * l_out * channels)] numel: usize,
     l_out: usize,
     l_k: usize,
-    stride: usize,
-    padding: usize,
-    dilation: usize,
-    #[len(6)] info: *const usize,
+    #[requires(stride <= 4294967295)] stride: usize,
+    #[requires(padding <= 4294967295)] padding: usize,
+    #[requires(dilation <= 4294967295)] dilation: usize,
+    #[tensors(src[batch, channels, length])] info: *const usize,
     src: *const T,
     #[len(numel * l_k)] dst: *mut T,
 ) {
@@ -106,20 +106,20 @@ struct Windows<T> {
     dilation: usize,
 }
 
-/// Quotient and remainder; `b` is not 0.
+/// Quotient and remainder.
 #[inline(always)]
 fn short(a: u32, b: u32) -> (u32, u32) {
     let (quotient, remainder) = divide_short(a as usize, b as usize);
     (quotient as u32, remainder as u32)
 }
 
-/// Quotient; `b` is not 0.
+/// Quotient.
 #[inline(always)]
 fn quotient(a: u32, b: u32) -> u32 {
     short(a, b).0
 }
 
-/// Quotient rounded up; `b` is not 0.
+/// Quotient rounded up.
 #[inline(always)]
 fn rounded_up(a: u32, b: u32) -> u32 {
     quotient(a + b - 1, b)
@@ -176,9 +176,7 @@ struct Reciprocal {
 impl Reciprocal {
     #[inline(always)]
     fn new(divisor: u32) -> Self {
-        // SAFETY: the divisor is not 0
-        let quotient = unsafe { u32::MAX.checked_div(divisor).unwrap_unchecked() };
-        Reciprocal { divisor, factor: quotient.wrapping_add(1) }
+        Reciprocal { divisor, factor: (u32::MAX / divisor.max(1)).wrapping_add(1) }
     }
 
     /// Quotient and remainder.
@@ -195,6 +193,10 @@ impl<T: Scalar> Windows<T> {
     /// Elements of 16 bytes.
     const VECTOR: u32 = (VECTOR_BYTES / size_of::<T>()) as u32;
 
+    /// Writes all windows, one after the other.
+    ///
+    /// # Safety
+    /// `src` has the image, `dst` room for the windows.
     #[inline(always)]
     unsafe fn unfold(&self, dst: *mut T) {
         let [batch, channels, ..] = self.image.dims;
@@ -224,6 +226,9 @@ impl<T: Scalar> Windows<T> {
     }
 
     /// The element at a row and a column of the padded image.
+    ///
+    /// # Safety
+    /// `src` has the image.
     #[inline(always)]
     unsafe fn element(&self, b: usize, c: usize, row: usize, column: usize) -> T {
         let [_, _, height, width] = self.image.dims;
@@ -309,6 +314,9 @@ impl<T: Scalar> Windows<T> {
 
     /// The part of the source below a tile goes to workgroup memory along its rows, and from there to the result
     /// along its own.
+    ///
+    /// # Safety
+    /// As for [`unfold`](Self::unfold); the tile is what [`tile`](Self::tile) gives.
     #[inline(always)]
     unsafe fn through_workgroup_memory(&self, tile: Tile, dst: *mut T) {
         let (batch, channels) = (self.image.dims[0] as u32, self.image.dims[1] as u32);
@@ -364,6 +372,10 @@ impl<T: Scalar> Windows<T> {
     }
 
     /// Reads the part of the source below a tile: windows from row `y` and column `x` of the result, channels `c..c + deep`.
+    ///
+    /// # Safety
+    /// `src` has the image, there are such channels and windows, and workgroup memory has room for the tile, which
+    /// nobody uses.
     #[inline(always)]
     unsafe fn fill(&self, tile: Tile, b: u32, c: u32, deep: u32, y: u32, x: u32) {
         let (height, width) = (self.image.dims[2] as u32, self.image.dims[3] as u32);
@@ -421,6 +433,10 @@ impl<T: Scalar> Windows<T> {
 
     /// Writes sets of runs, `N` elements at a time, from window `from` of the tile's rows on. A lane has the same elements
     /// of several sets: it finds out once where they come from.
+    ///
+    /// # Safety
+    /// `to` has room for the runs, at a multiple of 16 bytes if `N` is more than 1; the tile is filled, for all lanes to
+    /// see.
     #[inline(always)]
     unsafe fn write<const N: usize>(&self, tile: Tile, taps: Taps, runs: Runs, from: u32, to: *mut T) {
         let Runs { run, together, sets, rows } = runs;
@@ -496,12 +512,12 @@ impl<T: Scalar> Windows<T> {
 )]
 pub unsafe fn col2im1d<T: Scalar>(
     dst_el: usize,
-    l_out: usize,
+    #[requires(l_out >= 1)] l_out: usize,
     l_in: usize,
-    c_out: usize,
+    #[requires(c_out >= 1)] c_out: usize,
     k_size: usize,
-    stride: usize,
-    src: *const T,
+    #[requires(stride >= 1)] stride: usize,
+    #[len(dst_el.div_ceil((c_out * l_out).max(1)) * l_in * c_out * k_size)] src: *const T,
     #[len(dst_el)] dst: *mut T,
 ) {
     // SAFETY: the caller gives buffers of these shapes

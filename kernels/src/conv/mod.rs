@@ -10,7 +10,7 @@ pub mod im2col;
 pub mod pool;
 pub mod upsample;
 
-/// Quotient and remainder of numbers of 32 bits; `b` is not 0. The long division of larger numbers is not there: it costs
+/// Quotient and remainder of numbers of 32 bits. The long division of larger numbers is not there: it costs
 /// registers where it is never run.
 #[inline(always)]
 fn divide_short(a: usize, b: usize) -> (usize, usize) {

@@ -58,13 +58,16 @@ mean! {
     ),
 )]
 pub unsafe fn avg_pool2d<T: Mean>(
-    src_numel: usize,
+    #[value(src.numel())] src_numel: usize,
     w_k: usize,
     h_k: usize,
-    w_stride: usize,
-    h_stride: usize,
-    #[len(8)] info: *const usize,
-    #[len(src_numel.min(1))] src: *const T,
+    #[requires(w_stride >= 1)] w_stride: usize,
+    #[requires(h_stride >= 1)] h_stride: usize,
+    #[tensors(src[batch, channels, rows, columns])] info: *const usize,
+    src: *const T,
+    #[len(
+        batch * channels * ((rows + w_stride - w_k).max(0) / w_stride) * ((columns + h_stride - h_k).max(0) / h_stride)
+    )]
     dst: *mut T,
 ) {
     let _ = src_numel;
@@ -93,13 +96,16 @@ pub unsafe fn avg_pool2d<T: Mean>(
     ),
 )]
 pub unsafe fn max_pool2d<T: Extremum>(
-    src_numel: usize,
+    #[value(src.numel())] src_numel: usize,
     w_k: usize,
     h_k: usize,
-    w_stride: usize,
-    h_stride: usize,
-    #[len(8)] info: *const usize,
-    #[len(src_numel.min(1))] src: *const T,
+    #[requires(w_stride >= 1)] w_stride: usize,
+    #[requires(h_stride >= 1)] h_stride: usize,
+    #[tensors(src[batch, channels, rows, columns])] info: *const usize,
+    src: *const T,
+    #[len(
+        batch * channels * ((rows + w_stride - w_k).max(0) / w_stride) * ((columns + h_stride - h_k).max(0) / h_stride)
+    )]
     dst: *mut T,
 ) {
     let _ = src_numel;
@@ -119,6 +125,9 @@ struct Pool {
 
 impl Pool {
     /// Folds each window, from what `begin` makes of its first element.
+    ///
+    /// # Safety
+    /// `src` has the image, `dst` an element for each window that fits into it. No step is 0.
     #[inline(always)]
     unsafe fn each<T: Scalar, A: Copy>(
         self,
@@ -161,6 +170,9 @@ impl Pool {
 
     /// Windows of `K` rows and columns in steps of `S` in both, of which a lane has `N` in each of [`ROWS`] rows: it
     /// reads a vector, and what is beyond it, once for all of them.
+    ///
+    /// # Safety
+    /// As for [`each`](Self::each); the image [has blocks](Self::has_blocks) of `N · S` columns, and a window fits into it.
     #[inline(always)]
     unsafe fn blocks<T: Scalar, A: Copy, const K: usize, const S: usize, const N: usize>(
         self,
@@ -260,6 +272,9 @@ impl Pool {
     }
 
     /// Any windows, one by one: a lane has one in each of [`ROWS`] rows.
+    ///
+    /// # Safety
+    /// As for [`each`](Self::each), and a window fits into the image.
     #[inline(always)]
     unsafe fn windows<T: Scalar, A: Copy>(
         self,

@@ -20,9 +20,9 @@ pub unsafe fn upsample_nearest2d<T: Scalar>(
     h_out: usize,
     w_scale: f64,
     h_scale: f64,
-    #[len(8)] info: *const usize,
+    #[tensors(src[batch, channels, rows, columns])] info: *const usize,
     src: *const T,
-    dst: *mut T,
+    #[len(batch * channels * w_out * h_out)] dst: *mut T,
 ) {
     // SAFETY: the caller's
     unsafe {
@@ -53,6 +53,9 @@ fn place(at: usize, scale: f64, size: usize) -> usize {
 }
 
 /// `N` elements at a time where rows of the result are made of so many, else one by one.
+///
+/// # Safety
+/// `src` has the image, `dst` has images of the size `out`, as many channels of as many.
 #[inline(always)]
 unsafe fn repeat<T: Scalar, const N: usize>(
     image: Image,
@@ -78,6 +81,10 @@ unsafe fn repeat<T: Scalar, const N: usize>(
 }
 
 /// Blocks of `N` elements of a row of the result, each with those below it. With `SHORT`, numbers of 32 bits count them.
+///
+/// # Safety
+/// As for [`repeat`]; the image is not empty, rows of the result are whole blocks at multiples of their size, and with
+/// `SHORT` there are fewer than 2³² elements.
 #[inline(always)]
 unsafe fn repeat_blocks<T: Scalar, const N: usize, const SHORT: bool>(
     image: Image,
@@ -136,9 +143,9 @@ pub unsafe fn upsample_bilinear2d<T: Scalar + Convert<f64>>(
     scale_h_factor: f64,
     has_scale_w: bool,
     scale_w_factor: f64,
-    #[len(8)] info: *const usize,
+    #[tensors(src[batch, channels, rows, columns])] info: *const usize,
     src: *const T,
-    dst: *mut T,
+    #[len(batch * channels * w_out * h_out)] dst: *mut T,
 ) where
     f64: Convert<T>,
 {

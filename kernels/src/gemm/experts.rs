@@ -20,10 +20,12 @@ pub unsafe fn gemv_experts<T: Element<Acc = f32>>(
     n: usize,
     k: usize,
     experts: usize,
-    share: usize,
+    #[requires(share >= 1)] share: usize,
     #[len(m)] tokens: *const u32,
     #[len(m)] ids: *const u32,
-    #[nullable] factors: *const f32,
+    #[nullable]
+    #[len(m)]
+    factors: *const f32,
     #[len(experts * n * k)] weights: *const T,
     #[len(m.div_ceil(share) * k)] input: *const T,
     #[len(m * n)] out: *mut T,

@@ -28,7 +28,7 @@ impl Way {
 }
 
 /// `ROWS` rows of an operand on their way, for a workgroup of `LANES`.
-pub struct Loader<T: Element, const ROWS: usize, const LANES: usize> {
+pub(super) struct Loader<T: Element, const ROWS: usize, const LANES: usize> {
     operand: Operand<T>,
     /// How many of the rows there are.
     rows: u32,
@@ -55,7 +55,7 @@ impl<T: Element, const ROWS: usize, const LANES: usize> Loader<T, ROWS, LANES> {
     /// # Safety
     /// `operand` begins at the first row; `rows` rows, at least one, and `k` elements of them can be read.
     #[inline(always)]
-    pub unsafe fn new(operand: Operand<T>, rows: u32, k: usize, lane: u32) -> Self {
+    pub(super) unsafe fn new(operand: Operand<T>, rows: u32, k: usize, lane: u32) -> Self {
         const { assert!(Self::CHUNKS <= MOST) };
         let Operand { at, by_row, by_k } = operand;
         let aligned = is_aligned(at);
@@ -128,7 +128,7 @@ impl<T: Element, const ROWS: usize, const LANES: usize> Loader<T, ROWS, LANES> {
     /// # Safety
     /// As for [`new`](Self::new), with the same `k`; `first` is less, and the steps come one after the other.
     #[inline(always)]
-    pub unsafe fn load(&mut self, first: usize, k: usize) -> [Chunk; MOST] {
+    pub(super) unsafe fn load(&mut self, first: usize, k: usize) -> [Chunk; MOST] {
         let mut chunks = [[0; 4]; MOST];
         if self.whole(first, k) {
             // SAFETY: the caller's
@@ -146,6 +146,10 @@ impl<T: Element, const ROWS: usize, const LANES: usize> Loader<T, ROWS, LANES> {
         chunks
     }
 
+    /// Loads chunk number `i` of a step element by element; what is beyond `k` is 0.
+    ///
+    /// # Safety
+    /// As for [`load`](Self::load).
     #[inline(always)]
     unsafe fn single(&self, i: usize, first: usize, k: usize) -> Chunk {
         let Operand { at, by_row, by_k } = self.operand;
@@ -184,7 +188,7 @@ impl<T: Element, const ROWS: usize, const LANES: usize> Loader<T, ROWS, LANES> {
     /// # Safety
     /// `chunks` was loaded at `first` with this `k`, `to` has `4 · ROWS` chunks, and nobody reads them.
     #[inline(always)]
-    pub unsafe fn store(&self, chunks: [Chunk; MOST], to: *mut Chunk, first: usize, k: usize) {
+    pub(super) unsafe fn store(&self, chunks: [Chunk; MOST], to: *mut Chunk, first: usize, k: usize) {
         if self.way == Way::ALONG_ROWS && self.whole(first, k) {
             unroll!(Self::CHUNKS / 2, I => {
                 let (row, k) = self.block(I);

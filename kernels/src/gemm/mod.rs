@@ -7,7 +7,7 @@
 //! (`shared.rs`), 64 bytes of each along k at a time, from where the waves multiply them: with matrix instructions
 //! where the target has them for the type, else with fused multiply-adds in registers.
 
-mod experts;
+pub mod experts;
 mod load;
 mod shared;
 mod tile;
@@ -94,6 +94,9 @@ struct Results<T: Scalar> {
 impl<T: Scalar> Results<T> {
     /// Writes the element that is (i, j) after the lane's first, from its sum of products, if there is one. With a
     /// `beta` of 0 the old value is not read, and so may be NaN.
+    ///
+    /// # Safety
+    /// The product has the elements that [`of_lane`](Product::of_lane) was told of.
     #[inline(always)]
     unsafe fn write(&self, i: u32, j: u32, sum: T::Acc) {
         let Product { at, by_i, by_j, alpha, beta } = self.product;

@@ -6,22 +6,22 @@
 //! place of rows that are 4 or 8 apart.
 
 /// Elements of a chunk.
-pub const fn per_chunk<T>() -> usize {
+pub(super) const fn per_chunk<T>() -> usize {
     16 / size_of::<T>()
 }
 
 /// Elements of a row.
-pub const fn depth<T>() -> usize {
+pub(super) const fn depth<T>() -> usize {
     4 * per_chunk::<T>()
 }
 
 /// Chunks of the rows of both operands.
-pub const fn chunks(m: usize, n: usize) -> usize {
+pub(super) const fn chunks(m: usize, n: usize) -> usize {
     4 * (m + n)
 }
 
 /// Bytes that a workgroup needs: one half is written while the other is read.
-pub const fn bytes(m: usize, n: usize) -> usize {
+pub(super) const fn bytes(m: usize, n: usize) -> usize {
     2 * 16 * chunks(m, n)
 }
 
@@ -30,18 +30,18 @@ pub const fn bytes(m: usize, n: usize) -> usize {
 /// With `row` and `other` of different bits, `place(row + other, c)` is `place(row, 0) ^ turn(other, c)` plus
 /// `start(other)`.
 #[inline(always)]
-pub const fn place(row: u32, chunk: u32) -> u32 {
+pub(super) const fn place(row: u32, chunk: u32) -> u32 {
     start(row) + turn(row, chunk)
 }
 
 /// Where the 128 bytes of a row begin.
 #[inline(always)]
-pub const fn start(row: u32) -> u32 {
+pub(super) const fn start(row: u32) -> u32 {
     row / 2 * 8
 }
 
 /// The place in the 128 bytes.
 #[inline(always)]
-pub const fn turn(row: u32, chunk: u32) -> u32 {
+pub(super) const fn turn(row: u32, chunk: u32) -> u32 {
     (row % 2 * 4) ^ chunk ^ (row / 2 % 4) ^ (row / 8 % 2 * 4) ^ (row / 16 % 2 * 2)
 }

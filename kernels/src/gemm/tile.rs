@@ -15,7 +15,13 @@ use super::{Element, Operand, Product, unroll};
 /// # Safety
 /// The operands have `m · k` and `n · k` elements, the product `m · n`.
 #[inline(always)]
-pub unsafe fn matrix<T: Element, const M: usize, const N: usize, const LANES: usize, const MATRIX: bool>(
+pub(super) unsafe fn matrix<
+    T: Element,
+    const M: usize,
+    const N: usize,
+    const LANES: usize,
+    const MATRIX: bool,
+>(
     [m, n, k]: [usize; 3],
     a: Operand<T>,
     b: Operand<T>,
@@ -49,6 +55,10 @@ pub unsafe fn matrix<T: Element, const M: usize, const N: usize, const LANES: us
 /// Loads step after step, and lets `compute` add the products of those of `a` and of `b` in workgroup memory.
 ///
 /// The sums go from hand to hand: behind a reference the compiler would keep them in memory.
+///
+/// # Safety
+/// The operands have `m` and `n` rows of `k` elements, the workgroup's memory has room for two steps of `M` and `N`
+/// rows. All of its lanes come here, and nobody else uses that memory.
 #[inline(always)]
 unsafe fn steps<T: Element, const M: usize, const N: usize, const LANES: usize, S>(
     [m, n]: [u32; 2],
@@ -92,6 +102,9 @@ unsafe fn steps<T: Element, const M: usize, const N: usize, const LANES: usize, 
 }
 
 /// Without matrix instructions: a lane has every 16th row of the tile and every `LANES / 16`th column.
+///
+/// # Safety
+/// As for [`steps`], and the product has so many elements.
 #[inline(always)]
 unsafe fn by_lanes<T: Element, const M: usize, const N: usize, const LANES: usize>(
     size: [u32; 2],
@@ -138,6 +151,9 @@ unsafe fn by_lanes<T: Element, const M: usize, const N: usize, const LANES: usiz
 }
 
 /// With matrix instructions: a wave has a rectangle of tiles of 16 by 16.
+///
+/// # Safety
+/// As for [`by_lanes`].
 #[inline(always)]
 unsafe fn by_matrix<T: Element, const M: usize, const N: usize, const LANES: usize>(
     size: [u32; 2],
@@ -172,6 +188,10 @@ const fn rectangle(m: usize, n: usize, lanes: usize) -> (usize, usize) {
     (along_m, tiles / along_m)
 }
 
+/// With a rectangle of `ALONG_M` by `ALONG_N` tiles for each wave.
+///
+/// # Safety
+/// As for [`by_lanes`].
 #[inline(always)]
 unsafe fn by_wave<
     T: Element,

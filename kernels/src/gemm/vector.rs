@@ -9,7 +9,7 @@ use super::shared::per_chunk;
 use super::{Element, Operand, Product, unroll};
 
 /// Lanes of a workgroup.
-pub const LANES: usize = 256;
+pub(super) const LANES: usize = 256;
 /// Lanes of a wave.
 const WAVE: usize = wave::SIZE as usize;
 /// Rows of a workgroup in [`along_k`].
@@ -20,12 +20,12 @@ const TOGETHER: usize = if wave::SIZE == 1 { 1 } else { ROWS_ALONG_K * WAVE / LA
 const SHARE: usize = 16;
 
 /// Rows of a workgroup in [`across`].
-pub const fn rows_across<T>() -> usize {
+pub(super) const fn rows_across<T>() -> usize {
     SHARE * per_chunk::<T>()
 }
 
 /// Workgroup memory of [`across`]: the sums of each share of k. The padding keeps two shares out of each other's banks.
-pub const fn bytes<T: Scalar>() -> usize {
+pub(super) const fn bytes<T: Scalar>() -> usize {
     SHARE * (rows_across::<T>() + SHARE) * size_of::<T::Acc>()
 }
 
@@ -34,7 +34,7 @@ pub const fn bytes<T: Scalar>() -> usize {
 /// # Safety
 /// The operands have `m · k` and `n · k` elements, the product `m · n`.
 #[inline(always)]
-pub unsafe fn along_k<T: Element>([m, n, k]: [usize; 3], a: Operand<T>, b: Operand<T>, c: Product<T>) {
+pub(super) unsafe fn along_k<T: Element>([m, n, k]: [usize; 3], a: Operand<T>, b: Operand<T>, c: Product<T>) {
     let mut j = grid::workgroup_id_y() as usize;
     while j < n {
         // SAFETY: the caller's
@@ -48,7 +48,7 @@ pub unsafe fn along_k<T: Element>([m, n, k]: [usize; 3], a: Operand<T>, b: Opera
 /// # Safety
 /// The operands have `m · k` and `k` elements, the product `m`.
 #[inline(always)]
-pub unsafe fn column_along_k<T: Element>(
+pub(super) unsafe fn column_along_k<T: Element>(
     [m, k]: [usize; 2],
     a: Operand<T>,
     column: Operand<T>,
@@ -122,7 +122,7 @@ pub unsafe fn column_along_k<T: Element>(
 /// # Safety
 /// As for [`along_k`].
 #[inline(always)]
-pub unsafe fn across<T: Element>(size: [usize; 3], a: Operand<T>, b: Operand<T>, c: Product<T>) {
+pub(super) unsafe fn across<T: Element>(size: [usize; 3], a: Operand<T>, b: Operand<T>, c: Product<T>) {
     // SAFETY: the caller's
     unsafe {
         match const { per_chunk::<T>() } {
@@ -133,6 +133,10 @@ pub unsafe fn across<T: Element>(size: [usize; 3], a: Operand<T>, b: Operand<T>,
     }
 }
 
+/// [`across`], with `PER` rows for each lane.
+///
+/// # Safety
+/// As for [`across`].
 #[inline(always)]
 unsafe fn across_by<T: Element, const PER: usize>(
     [m, n, k]: [usize; 3],

@@ -88,6 +88,9 @@ struct Step<F: Format> {
 
 impl<F: Format> Step<F> {
     /// Loads chunk number `at` of the rows.
+    ///
+    /// # Safety
+    /// The rows and the vector have such a chunk.
     #[inline(always)]
     unsafe fn load(rows: [*const u8; ROWS], vector: *const u8, at: u32) -> Self {
         let (block, chunk) = (at / F::CHUNKS, at % F::CHUNKS);
@@ -144,7 +147,7 @@ pub(super) struct Part<F> {
 impl<F: Format> Part<F> {
     /// Of these bytes of each segment. `scale_and_sum` gives those of segment `s`, whose bytes have this sum.
     #[inline(always)]
-    pub fn new(bytes: [[u32; 4]; MOST], scale_and_sum: impl Fn(u32, f32) -> (f32, f32)) -> Self {
+    pub(super) fn new(bytes: [[u32; 4]; MOST], scale_and_sum: impl Fn(u32, f32) -> (f32, f32)) -> Self {
         const { assert!(F::SEGMENTS as usize <= MOST) };
         let (mut start, mut factors) = ([0; MOST], [(0.0, 0.0); MOST]);
         let mut s = 0;
@@ -167,7 +170,7 @@ impl<F: Format> Part<F> {
 
     /// `to` plus the products with a row's chunk.
     #[inline(always)]
-    pub fn add(&self, bits: &F::Bits<4>, header: F::Header, chunk: u32, to: f32) -> f32 {
+    pub(super) fn add(&self, bits: &F::Bits<4>, header: F::Header, chunk: u32, to: f32) -> f32 {
         let mut to = to;
         let mut s = 0;
         while s < F::SEGMENTS {

@@ -99,6 +99,10 @@ struct Step<F: Format> {
 }
 
 impl<F: Format> Walk<F> {
+    /// Loads the step whose chunk is number `at` of the rows.
+    ///
+    /// # Safety
+    /// The rows have such a chunk, and the vector as many elements as they.
     #[inline(always)]
     unsafe fn load(&self, at: u32) -> Step<F> {
         let (block, chunk) = (at / F::CHUNKS, at % F::CHUNKS);

@@ -58,6 +58,9 @@ pub(super) unsafe fn elements<F: Format, const WORDS: usize>(
 }
 
 /// Stores elements, at once if `WHOLE`.
+///
+/// # Safety
+/// `out` has room for them, at a multiple of 16 bytes if `WHOLE`.
 #[inline(always)]
 unsafe fn write<O: Float, const WORDS: usize, const N: usize, const WHOLE: bool>(
     out: *mut O,
@@ -99,6 +102,9 @@ impl<F: Format, const WORDS: usize> Unit<F, WORDS> {
     const PER_BLOCK: u32 = F::CHUNKS * (4 / WORDS as u32);
 
     /// Loads unit number `number` of a row.
+    ///
+    /// # Safety
+    /// The row has such a unit.
     #[inline(always)]
     unsafe fn load(row: *const u8, number: u32) -> Self {
         let (block, within) = (number / Self::PER_BLOCK, number % Self::PER_BLOCK);
@@ -112,6 +118,9 @@ impl<F: Format, const WORDS: usize> Unit<F, WORDS> {
     }
 
     /// Writes its elements, where they belong in the row.
+    ///
+    /// # Safety
+    /// `out` has as many elements as the row that the unit is from, and begins at a multiple of 16 bytes if `WHOLE`.
     #[inline(always)]
     unsafe fn write<O: Float, const N: usize, const WHOLE: bool>(self, out: *mut O) {
         let Unit { block, chunk, first, bits, header } = self;
@@ -128,6 +137,9 @@ impl<F: Format, const WORDS: usize> Unit<F, WORDS> {
 
 /// Dequantizes a row of `count` elements as lane number `lane` of `lanes`, up to `AT_ONCE` units at a time: all loads, then
 /// the rest. `out` is a multiple of 16 bytes if `WHOLE`.
+///
+/// # Safety
+/// `from` has so many elements in whole blocks, `out` has room for them.
 #[inline(always)]
 unsafe fn row<
     F: Format,
@@ -184,6 +196,9 @@ unsafe fn row<
 }
 
 /// [`row`] with 16 bytes of output of each segment at a time, and so many segments (at least one unit's).
+///
+/// # Safety
+/// `from` has `count` elements in whole blocks, `out` has room for them.
 #[inline(always)]
 unsafe fn any_row<F: Format, O: Float, const SEGMENTS: u32>(
     from: *const u8,
@@ -220,7 +235,13 @@ const fn sharing<F: Format, O>() -> usize {
     O in [f32, f16],
     launch(workgroup = 256, items_per_lane = 2, items = k * 4),
 )]
-pub unsafe fn dequantize_blocks<F: Format, O: Float>(vx: *const u8, #[len(k * 32)] y: *mut O, k: i32) {
+pub unsafe fn dequantize_blocks<F: Format, O: Float>(
+    #[len(k * F::BYTES)]
+    #[align(16)]
+    vx: *const u8,
+    #[len(k * 32)] y: *mut O,
+    k: i32,
+) {
     // SAFETY: the caller gives so many blocks
     unsafe { any_row::<F, O, 4>(vx, y, k.max(0) as usize * 32, global_id_x(), global_size_x()) }
 }
@@ -232,7 +253,13 @@ pub unsafe fn dequantize_blocks<F: Format, O: Float>(vx: *const u8, #[len(k * 32
     O in [f32, f16],
     launch(workgroup = 256, items_per_lane = 4, items = k / 2),
 )]
-pub unsafe fn dequantize_elements<F: Format, O: Float>(vx: *const u8, #[len(k)] y: *mut O, k: i32) {
+pub unsafe fn dequantize_elements<F: Format, O: Float>(
+    #[len(k / 32 * F::BYTES)]
+    #[align(16)]
+    vx: *const u8,
+    #[len(k / 32 * 32)] y: *mut O,
+    k: i32,
+) {
     // SAFETY: the caller gives so many blocks
     unsafe { any_row::<F, O, 4>(vx, y, k.max(0) as usize / 32 * 32, global_id_x(), global_size_x()) }
 }
@@ -252,7 +279,12 @@ pub unsafe fn dequantize_elements<F: Format, O: Float>(vx: *const u8, #[len(k)] 
     // Candle gives a block 64 lanes.
     launch(workgroup = [sharing::<F, O>(), 256 / sharing::<F, O>()], items_per_lane = 64 / sharing::<F, O>()),
 )]
-pub unsafe fn dequantize_large_blocks<F: Format, O: Float>(vx: *const u8, y: *mut O) {
+pub unsafe fn dequantize_large_blocks<F: Format, O: Float>(
+    #[len(grid.x * block.y * F::BYTES)]
+    #[align(16)]
+    vx: *const u8,
+    #[len(grid.x * block.y * F::ELEMENTS)] y: *mut O,
+) {
     let block = workgroup_id_x() as usize * workgroup_size_y() as usize + local_id_y() as usize;
     // SAFETY: the caller launches as many lanes as there are blocks
     unsafe {
@@ -304,7 +336,15 @@ const TALLER: usize = if cfg!(target_arch = "nvptx64") { 2 } else { 1 };
     // or 64.
     launch(workgroup = [8, 16 * TALLER], items_per_lane = 64 / 8),
 )]
-pub unsafe fn get_rows<F: Format>(src0: *const u8, src1: *const u32, dst: *mut f32, ne00: i64, nb01: usize) {
+pub unsafe fn get_rows<F: Format>(
+    #[promise("has a row of `ne00` elements at `nb01` times each index in `src1`")]
+    #[align(16)]
+    src0: *const u8,
+    #[len(grid.x * block.y)] src1: *const u32,
+    #[len(grid.x * block.y * ne00)] dst: *mut f32,
+    #[requires(ne00 >= 0)] ne00: i64,
+    nb01: usize,
+) {
     stores_once();
     // Workgroups in the order in which they start: those of a row follow each other, and have blocks side by side.
     let parts = workgroups_y();
@@ -336,11 +376,11 @@ pub unsafe fn get_rows<F: Format>(src0: *const u8, src1: *const u32, dst: *mut f
     launch(workgroup = [64, 4], items_per_lane = 4),
 )]
 pub unsafe fn get_float_rows<T: Float>(
-    src0: *const T,
-    src1: *const u32,
-    dst: *mut f32,
-    ne00: i64,
-    nb01: usize,
+    #[promise("has a row of `ne00` elements at `nb01` times each index in `src1`")] src0: *const T,
+    #[len(grid.x * block.y)] src1: *const u32,
+    #[len(grid.x * block.y * ne00)] dst: *mut f32,
+    #[requires(ne00 >= 0)] ne00: i64,
+    #[requires(nb01 % const { size_of::<T>() } == 0)] nb01: usize,
 ) {
     let (row, (lane, lanes)) = (row_number(), lane_of_row());
     let count = ne00 as usize;

@@ -24,10 +24,12 @@ use amdgpu_device::prelude::*;
     launch(workgroup = [ACROSS, LANES / ACROSS], max_workgroup = 256, items_per_lane = WORKGROUP_ROWS * 32 / ACROSS, items = nrows * 32),
 )]
 pub unsafe fn dequantize_mul_mat_vec<F: Format>(
+    #[len(nrows * (ncols / F::ELEMENTS) * F::BYTES)]
+    #[align(16)]
     vx: *const u8,
     #[len(ncols)] y: *const f32,
     #[len(nrows)] dst: *mut f32,
-    ncols: i32,
+    #[requires(ncols >= 0, ncols % F::ELEMENTS == 0)] ncols: i32,
     nrows: i32,
 ) {
     // SAFETY: the caller's
@@ -41,10 +43,12 @@ pub unsafe fn dequantize_mul_mat_vec<F: Format>(
     launch(workgroup = [ACROSS, LANES / ACROSS], max_workgroup = 256, items_per_lane = WORKGROUP_ROWS * 32 / ACROSS, items = nrows * 32),
 )]
 pub unsafe fn dequantize_mul_mat_vec_of_rows<F: Format>(
+    #[len(nrows * (ncols / F::ELEMENTS) * F::BYTES)]
+    #[align(16)]
     vx: *const u8,
     #[len(ncols)] y: *const f32,
     #[len(nrows)] dst: *mut f32,
-    ncols: i32,
+    #[requires(ncols >= 0, ncols % F::ELEMENTS == 0)] ncols: i32,
     nrows: i32,
 ) {
     // SAFETY: the caller's
@@ -62,6 +66,10 @@ const WORKGROUP_ROWS: usize = if cfg!(target_arch = "nvptx64") { 4 } else { LANE
 /// Elements that a lane takes at a time: so few that neighbouring lanes read the vector together.
 const EACH: usize = 8;
 
+/// `out[row] = matrix[row] · vector`, by all workgroups of the grid's first dimension.
+///
+/// # Safety
+/// The matrix has whole blocks and begins at a multiple of 16 bytes, the vector has `columns` elements, `out` has `rows`.
 #[inline(always)]
 unsafe fn mul_vec<F: Format>(matrix: *const u8, vector: *const f32, out: *mut f32, columns: u32, rows: u32) {
     #[cfg(target_arch = "nvptx64")]
@@ -108,6 +116,9 @@ unsafe fn mul_vec<F: Format>(matrix: *const u8, vector: *const f32, out: *mut f3
 }
 
 /// This lane's part of the dot products of rows with the vector, which begins at a multiple of 16 bytes if `WHOLE`.
+///
+/// # Safety
+/// The rows and the vector have `columns` elements, in whole blocks.
 #[inline(always)]
 unsafe fn dot<F: Format, const WHOLE: bool>(
     rows: [*const u8; ROWS],
@@ -152,6 +163,9 @@ fn products(x: [[f32; 4]; 2], y: [[f32; 4]; 2], sum: f32) -> f32 {
 }
 
 /// Eight elements of the vector.
+///
+/// # Safety
+/// There are so many, at a multiple of 16 bytes if `WHOLE`.
 #[inline(always)]
 unsafe fn eight<const WHOLE: bool>(from: *const f32) -> [[f32; 4]; 2] {
     // SAFETY: the caller's

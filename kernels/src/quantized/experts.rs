@@ -15,15 +15,21 @@ use amdgpu_device::prelude::*;
     launch(workgroup = 256, max_workgroup = 256, grid = [n.div_ceil(16), batch, topk]),
 )]
 pub unsafe fn indexed_moe_forward<F: Format>(
+    #[promise("has `n` rows of `k` elements for each expert in `indices`")]
+    #[align(16)]
     all_weights: *const u8,
+    #[len(
+        (batch * (1 + (topk - 1) * (input_dim1 - 1).max(1 - input_dim1).min(1)) - 1) * (k_padded / 32 * 36) + k / 32 * 36
+    )]
+    #[align(4)]
     all_inputs: *const u8,
-    indices: *const u32,
+    #[len(batch * topk)] indices: *const u32,
     #[len(n * batch * topk)] all_outputs: *mut f32,
     n: i32,
-    k: i32,
+    #[requires(k >= 0, k % F::ELEMENTS == 0)] k: i32,
     batch: i32,
     topk: i32,
-    k_padded: i32,
+    #[requires(k_padded >= 0)] k_padded: i32,
     input_dim1: i32,
 ) {
     let (rows, columns) = (n.max(0) as u32, k.max(0) as u32);

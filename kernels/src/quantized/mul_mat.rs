@@ -91,6 +91,9 @@ impl<F: Format> Tile<F> {
     }
 
     /// Fills in the rows' quants and scales of a step.
+    ///
+    /// # Safety
+    /// As for [`load_chunk`](Self::load_chunk). Nobody uses the rows' part of the memory.
     #[inline(always)]
     unsafe fn fill_rows(self, matrix: Rows, first_row: u32, column: u32) {
         let lanes = workgroup_size();
@@ -114,6 +117,9 @@ impl<F: Format> Tile<F> {
     const CHUNKS: u32 = STEP * F::CHUNKS / F::ELEMENTS;
 
     /// Loads the chunk of a task. Rows and columns beyond the matrix stand for others; those columns count nothing.
+    ///
+    /// # Safety
+    /// The matrix has a row and a block at least, and all that it says.
     #[inline(always)]
     unsafe fn load_chunk(self, matrix: Rows, first_row: u32, column: u32, task: u32) -> Chunk<F> {
         let row = first_row + task / Self::CHUNKS % ROWS;
@@ -131,6 +137,9 @@ impl<F: Format> Tile<F> {
     }
 
     /// Stores the segments and scales of a task's chunk.
+    ///
+    /// # Safety
+    /// Nobody uses the rows' part of the memory.
     #[inline(always)]
     unsafe fn store_chunk(self, from: Chunk<F>, task: u32) {
         if task >= ROWS * Self::CHUNKS {
@@ -162,6 +171,9 @@ impl<F: Format> Tile<F> {
     }
 
     /// Fills in the vectors' bytes, scales and sums of a step.
+    ///
+    /// # Safety
+    /// As for [`load_group`](Self::load_group). Nobody uses the vectors' part of the memory.
     #[inline(always)]
     unsafe fn fill_vectors(self, vectors: Rows, first: u32, column: u32) {
         let lanes = workgroup_size();
@@ -179,6 +191,9 @@ impl<F: Format> Tile<F> {
     }
 
     /// Loads a task's block of q8_1, all 0 beyond the vectors.
+    ///
+    /// # Safety
+    /// There is a vector of a block at least, and all that `vectors` says.
     #[inline(always)]
     unsafe fn load_group(self, vectors: Rows, first: u32, column: u32, task: u32) -> [u32; Q8_1_BYTES / 4] {
         let vector = first + task / GROUPS % VECTORS;
@@ -192,6 +207,9 @@ impl<F: Format> Tile<F> {
     }
 
     /// Stores a task's block.
+    ///
+    /// # Safety
+    /// Nobody uses the vectors' part of the memory.
     #[inline(always)]
     unsafe fn store_group(self, [head, a, b, c, d, e, f, g, h]: [u32; Q8_1_BYTES / 4], task: u32) {
         if task >= VECTORS * GROUPS {
@@ -269,6 +287,9 @@ struct Out {
 
 impl Out {
     /// Writes a result, unless it is beyond the edge.
+    ///
+    /// # Safety
+    /// `to` has room for so many rows and vectors.
     #[inline(always)]
     unsafe fn write(self, row: u32, vector: u32, value: f32) {
         if row < self.rows && vector < self.vectors {
@@ -284,14 +305,14 @@ mod part {
     use super::*;
 
     /// Parts of a tile.
-    pub const PARTS: u32 = 256;
+    pub(super) const PARTS: u32 = 256;
     /// Rows of a part, 16 apart.
     const R: usize = 8;
     /// Vectors of a part, 16 apart.
     const V: usize = 4;
 
     /// Sums of a part.
-    pub struct Part {
+    pub(super) struct Part {
         sums: [[f32; V]; R],
         row: u32,
         vector: u32,
@@ -299,13 +320,16 @@ mod part {
 
     impl Part {
         #[inline(always)]
-        pub fn new(number: u32) -> Self {
+        pub(super) fn new(number: u32) -> Self {
             Part { sums: [[0.0; V]; R], row: number % 16, vector: number / 16 % 16 }
         }
 
         /// Adds the products of a step.
+        ///
+        /// # Safety
+        /// The tile is filled, for all lanes to see.
         #[inline(always)]
-        pub unsafe fn add<F: Format>(&mut self, tile: Tile<F>) {
+        pub(super) unsafe fn add<F: Format>(&mut self, tile: Tile<F>) {
             let mut unit = 0;
             while unit < Plan::<F>::UNITS {
                 let mut products = [[0; V]; R];
@@ -369,8 +393,12 @@ mod part {
             }
         }
 
+        /// Writes the results of a tile that begins with this row and this vector.
+        ///
+        /// # Safety
+        /// As for [`Out::write`].
         #[inline(always)]
-        pub unsafe fn write(&self, out: Out, first_row: u32, first_vector: u32) {
+        pub(super) unsafe fn write(&self, out: Out, first_row: u32, first_vector: u32) {
             let mut r = 0;
             while r < R {
                 let mut v = 0;
@@ -387,7 +415,7 @@ mod part {
 
     /// The number of this lane's part in a round, and how many parts a round has.
     #[inline(always)]
-    pub fn mine() -> (u32, u32) {
+    pub(super) fn mine() -> (u32, u32) {
         (local_id(), workgroup_size())
     }
 }
@@ -400,7 +428,7 @@ mod part {
     use amdgpu_device::bytes::tile as multiply;
 
     /// Parts of a tile.
-    pub const PARTS: u32 = 4;
+    pub(super) const PARTS: u32 = 4;
     /// Tiles of 16 rows in a part.
     const R: usize = 2;
     /// Tiles of 8 vectors in a part.
@@ -409,7 +437,7 @@ mod part {
     const MAGIC: f32 = 12_582_912.0;
 
     /// A lane's sums of a part: of rows l div 4 and l div 4 + 8 of each tile with vectors 2·(l mod 4) and the next.
-    pub struct Part {
+    pub(super) struct Part {
         sums: [[[f32; 4]; V]; R],
         first: u32,
         row: u32,
@@ -418,14 +446,17 @@ mod part {
 
     impl Part {
         #[inline(always)]
-        pub fn new(number: u32) -> Self {
+        pub(super) fn new(number: u32) -> Self {
             let lane = local_id() % 32;
             Part { sums: [[[0.0; 4]; V]; R], first: number * 16 * R as u32, row: lane / 4, word: lane % 4 }
         }
 
         /// Adds the products of a step. All lanes of the warp come here.
+        ///
+        /// # Safety
+        /// The tile is filled, for all lanes to see.
         #[inline(always)]
-        pub unsafe fn add<F: Format>(&mut self, tile: Tile<F>) {
+        pub(super) unsafe fn add<F: Format>(&mut self, tile: Tile<F>) {
             let mut unit = 0;
             while unit < Plan::<F>::UNITS {
                 // SAFETY: within the plan
@@ -440,6 +471,10 @@ mod part {
             }
         }
 
+        /// Adds the products of a unit of the step. All lanes of the warp come here.
+        ///
+        /// # Safety
+        /// The tile is filled, for all lanes to see, and has such a unit.
         #[inline(always)]
         unsafe fn unit<F: Format, const A: usize, const B: usize>(&mut self, tile: Tile<F>, unit: u32) {
             let column = unit * (Plan::<F>::UNIT / 4) + self.word;
@@ -511,8 +546,12 @@ mod part {
             }
         }
 
+        /// Writes the results of a tile that begins with this row and this vector.
+        ///
+        /// # Safety
+        /// As for [`Out::write`].
         #[inline(always)]
-        pub unsafe fn write(&self, out: Out, first_row: u32, first_vector: u32) {
+        pub(super) unsafe fn write(&self, out: Out, first_row: u32, first_vector: u32) {
             let mut r = 0;
             while r < R {
                 let mut v = 0;
@@ -535,7 +574,7 @@ mod part {
     /// The number of this warp's part in a round, and how many parts a round has. Lanes of a warp that is not whole
     /// have none.
     #[inline(always)]
-    pub fn mine() -> (u32, u32) {
+    pub(super) fn mine() -> (u32, u32) {
         let warps = workgroup_size() / 32;
         if warps == 0 {
             amdgpu_device::trap();
@@ -556,14 +595,18 @@ mod part {
     launch(workgroup = 256, max_workgroup = 256, grid = [nrows_x.div_ceil(128), ncols_y.div_ceil(64), 1]),
 )]
 pub unsafe fn mul_mat<F: Format>(
+    #[len(nrows_x * (ncols_x / F::ELEMENTS) * F::BYTES)]
+    #[align(16)]
     vx: *const u8,
+    #[len((ncols_y - 1) * (nrows_y / 32 * 36) + ncols_x / 32 * 36)]
+    #[align(4)]
     vy: *const u8,
     #[len((ncols_y - 1) * nrows_dst + nrows_x)] dst: *mut f32,
-    ncols_x: i32,
+    #[requires(ncols_x >= 0, ncols_x % F::ELEMENTS == 0)] ncols_x: i32,
     nrows_x: i32,
     ncols_y: i32,
-    nrows_y: i32,
-    nrows_dst: i32,
+    #[requires(nrows_y >= 0)] nrows_y: i32,
+    #[requires(nrows_dst >= 0)] nrows_dst: i32,
 ) {
     let columns = ncols_x.max(0) as u32;
     let matrix = Rows { from: vx, blocks: columns / F::ELEMENTS, count: nrows_x.max(0) as u32, stride: 0 };

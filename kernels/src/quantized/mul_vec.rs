@@ -124,6 +124,9 @@ impl<F: Format, const VECTORS: usize> Staged<F, VECTORS> {
     }
 
     /// Copies `groups` groups from the group `first` on; all lanes of the workgroup together.
+    ///
+    /// # Safety
+    /// The vectors have such groups, and there are no more than [`CAPACITY`](Self::CAPACITY). Nobody uses the memory.
     #[inline(always)]
     unsafe fn fill(self, vectors: Vectors, first: u32, groups: u32) {
         let words = groups * GROUP_WORDS;
@@ -184,6 +187,10 @@ impl<F: Format, const VECTORS: usize> Staged<F, VECTORS> {
     }
 
     /// Stores word `word` of a block of vector `v`.
+    ///
+    /// # Safety
+    /// `v` is below `VECTORS`, `group` below [`CAPACITY`](Self::CAPACITY), `word` below [`GROUP_WORDS`], and nobody uses
+    /// the memory.
     #[inline(always)]
     unsafe fn put(self, v: u32, group: u32, word: u32, value: u32) {
         // Both cases are computed, so that lanes do not part.
@@ -197,6 +204,9 @@ impl<F: Format, const VECTORS: usize> Staged<F, VECTORS> {
     }
 
     /// The four words of segment `segment` of vector `v`.
+    ///
+    /// # Safety
+    /// `v` is below `VECTORS`, and the segment is one that was filled in, for all lanes to see.
     #[inline(always)]
     unsafe fn segment(self, v: u32, segment: u32) -> [u32; 4] {
         // SAFETY: the caller's
@@ -205,6 +215,9 @@ impl<F: Format, const VECTORS: usize> Staged<F, VECTORS> {
 
     /// The scale of segment `segment` of vector `v`, and the sum that the format needs: its share of the block's, or that of
     /// its bytes, which is `sum`.
+    ///
+    /// # Safety
+    /// As for [`segment`](Self::segment).
     #[inline(always)]
     unsafe fn scale_and_sum(self, v: u32, segment: u32, sum: f32) -> (f32, f32) {
         let at = self.word(Self::scale_word(v, segment / (GROUP / SEGMENT)));
@@ -351,6 +364,9 @@ struct Part {
 }
 
 /// Adds the products of a part of a team's rows, which begin with `row`. All lanes of the workgroup come here.
+///
+/// # Safety
+/// The matrix has whole blocks, and the part is of its columns; the vectors have as many.
 #[inline(always)]
 unsafe fn multiply_part<F: Format, const VECTORS: usize>(
     matrix: Matrix,
@@ -435,6 +451,9 @@ impl<F: Format, const VECTORS: usize> stream::Work for Products<'_, F, VECTORS> 
 }
 
 /// Adds the products of a chunk of some rows, which is number `at` of the part's.
+///
+/// # Safety
+/// The part of the vectors is filled in, for all lanes to see, and has such a chunk.
 #[inline(always)]
 unsafe fn add_chunk<F: Format, const VECTORS: usize, const R: usize>(
     at: u32,
@@ -501,6 +520,9 @@ impl<F: Format> Walk<F> {
     }
 
     /// Loads the next chunk; behind the end the last one, of which nothing must be used.
+    ///
+    /// # Safety
+    /// The rows have [`chunks`](Self::chunks) chunks, at least one.
     #[inline(always)]
     unsafe fn load(&mut self) -> Chunk<F> {
         let at = self.at;
@@ -516,6 +538,9 @@ impl<F: Format> Walk<F> {
 }
 
 /// Adds the products of this lane's chunks, of which the first two are loaded.
+///
+/// # Safety
+/// As for [`Walk::load`]; the part of the vectors is filled in, for all lanes to see.
 #[inline(always)]
 unsafe fn multiply<F: Format, const VECTORS: usize>(
     walk: &mut Walk<F>,
@@ -560,13 +585,17 @@ unsafe fn multiply<F: Format, const VECTORS: usize>(
     launch(workgroup = FOR_SEVERAL, max_workgroup = FOR_SEVERAL, items = nrows_x.div_ceil(2) * 32),
 )]
 pub unsafe fn mul_mat_vec<F: Format, const VECTORS: usize>(
+    #[len(nrows_x * (ncols_x / F::ELEMENTS) * F::BYTES)]
+    #[align(16)]
     vx: *const u8,
+    #[len((VECTORS - 1) * (nrows_y / 32 * 36) + ncols_x / 32 * 36)]
+    #[align(4)]
     vy: *const u8,
-    dst: *mut f32,
-    ncols_x: i32,
+    #[len((VECTORS - 1) * nrows_dst + nrows_x)] dst: *mut f32,
+    #[requires(ncols_x >= 0, ncols_x % F::ELEMENTS == 0)] ncols_x: i32,
     nrows_x: i32,
-    nrows_y: i32,
-    nrows_dst: i32,
+    #[requires(nrows_y >= 0)] nrows_y: i32,
+    #[requires(nrows_dst >= 0)] nrows_dst: i32,
 ) {
     if VECTORS == 1 {
         loads_once();

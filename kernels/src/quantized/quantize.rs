@@ -95,6 +95,9 @@ struct Row {
 
 impl Row {
     /// Four elements. If `WHOLE`, the row has all of them, and they are at a multiple of 16 bytes.
+    ///
+    /// # Safety
+    /// The row has `kx` elements, and all four if `WHOLE`.
     #[inline(always)]
     unsafe fn four<const WHOLE: bool>(self, four: u32) -> [f32; EACH] {
         let mut elements = [0.0; EACH];
@@ -128,7 +131,14 @@ fn place(four: u32) -> usize {
 /// `d = max|x| / 127`, the bytes are `x / d` rounded half away from zero, and the sum is that of `x`, in f32: of four
 /// neighbours `(a + b) + (c + d)`, then of the eight fours as a tree over the distances 4, 2, 1.
 #[amdgpu_kernel(launch(workgroup = 128, items_per_lane = 2 * EACH * BLOCKS))]
-pub unsafe fn quantize_q8_1(x: *const f32, vy: *mut u8, kx: i32, kx_padded: i32) {
+pub unsafe fn quantize_q8_1(
+    #[len(grid.y * block.y * kx)] x: *const f32,
+    #[len(grid.y * block.y * (kx_padded / 32) * 36)]
+    #[align(4)]
+    vy: *mut u8,
+    #[requires(kx >= 0)] kx: i32,
+    #[requires(kx_padded >= 0)] kx_padded: i32,
+) {
     let (kx, blocks) = (kx.max(0) as u32, kx_padded.max(0) as u32 / 32);
     let rows = workgroup_size_y() as usize;
     let whole = is_aligned(x) && kx.is_multiple_of(EACH as u32);
@@ -153,6 +163,10 @@ pub unsafe fn quantize_q8_1(x: *const f32, vy: *mut u8, kx: i32, kx_padded: i32)
 }
 
 /// Eight lanes to a block. The loop is the same for all lanes of the workgroup, since lanes hand values to each other.
+///
+/// # Safety
+/// `to` has room for `blocks` blocks, and the row has `kx` elements, whole fours of them at multiples of 16 bytes if
+/// `WHOLE`. All lanes of the workgroup come here, of which `teams` teams of eight work.
 #[inline(always)]
 unsafe fn together<const WHOLE: bool, const N: usize>(
     from: Row,
@@ -204,6 +218,9 @@ unsafe fn together<const WHOLE: bool, const N: usize>(
 
 /// A lane to a block, for workgroups of fewer than eight lanes. The same sums in the same order. Rare: its loops stay
 /// loops.
+///
+/// # Safety
+/// `to` has room for `blocks` blocks, and the row has `kx` elements.
 #[inline(always)]
 unsafe fn alone(from: Row, to: *mut u32, blocks: u32, lane: u32, lanes: u32) {
     let mut block = workgroup_id_x() as u64 * u64::from(lanes) + u64::from(lane);

@@ -72,7 +72,7 @@ impl<F: Format> Stream<F> {
     /// There are as many, in a matrix that begins at a multiple of 16 bytes; there are [`TEAMS`] teams at most, of 32 lanes
     /// each, and this one does not use its ring any more.
     #[inline(always)]
-    pub unsafe fn new(rows: [*const u8; ROWS], blocks: u32, team: Team) -> Self {
+    pub(super) unsafe fn new(rows: [*const u8; ROWS], blocks: u32, team: Team) -> Self {
         const { assert!(Self::STEP.is_multiple_of(PIECE)) };
         const { assert!(2 * Self::AT_ONCE * Self::SLOT <= RING && Self::AHEAD as usize >= Self::TURNS) };
         let skip = rows.map(|row| row as usize as u32 % PIECE as u32);
@@ -101,6 +101,9 @@ impl<F: Format> Stream<F> {
     }
 
     /// Begins to copy the next step of a turn's rows, which is a group of copies even if there is nothing left.
+    ///
+    /// # Safety
+    /// As for [`new`](Self::new); nobody uses the place.
     #[inline(always)]
     unsafe fn fetch(&mut self, turn: usize, place: u32) {
         let whole = self.left > Self::BLOCKS;
@@ -148,7 +151,7 @@ impl<F: Format> Stream<F> {
     /// # Safety
     /// What it needs. All lanes of the wave come here.
     #[inline(always)]
-    pub unsafe fn run(mut self, work: &mut impl Work) {
+    pub(super) unsafe fn run(mut self, work: &mut impl Work) {
         let chunks = self.blocks * F::CHUNKS;
         let (mut first, mut place) = (0, 0);
         while first < chunks {

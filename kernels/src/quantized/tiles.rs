@@ -137,6 +137,9 @@ fn of_lane<const VECTORS: usize>(vectors: Vectors, group: u32, lane: u32) -> *co
 type Heads = [[u32; 2]; (STEP / GROUP) as usize];
 
 /// Loads the first words of a step's blocks; beyond the vectors' groups the last ones. Each lane loads two and reads the others'.
+///
+/// # Safety
+/// The vectors have `groups` blocks each, at least one. All lanes of the warp come here.
 #[inline(always)]
 unsafe fn heads<const VECTORS: usize>(vectors: Vectors, step: u32, groups: u32, lane: u32) -> Heads {
     let [low, high] = [0, 4].map(|half| {
@@ -151,6 +154,9 @@ unsafe fn heads<const VECTORS: usize>(vectors: Vectors, step: u32, groups: u32, 
 
 /// Adds the products of a block, in units of `W` words of each lane, if there is such a block. All lanes of the warp come
 /// here.
+///
+/// # Safety
+/// The rows and the vectors have as many blocks as `block` says, at least one.
 #[inline(always)]
 unsafe fn add_block<F: Format, const VECTORS: usize, const W: usize, const A: usize>(
     rows: [[*const u8; 2]; TILES],

@@ -18,7 +18,7 @@ use amdgpu_device::workgroup::{barrier_local, fixed_memory};
 use amdgpu_device::{by_vector, unroll};
 
 /// Elements that a lane of the stated geometry handles.
-pub const fn per_lane<T>() -> usize {
+pub(super) const fn per_lane<T>() -> usize {
     64 / size_of::<T>()
 }
 
@@ -92,9 +92,10 @@ pub unsafe fn fast_sum_small<T: Scalar<Acc: Lane>>(
     el_to_sum_per_block: usize,
     num_dims: usize,
     #[nullable]
-    #[len(2 * num_dims)]
+    #[tensors(src[..num_dims])]
+    #[requires(src.numel() >= dst_el * el_to_sum_per_block)]
     info: *const usize,
-    #[len(0)] src: *const T,
+    src: *const T,
     #[len(dst_el)] dst: *mut T,
 ) {
     // SAFETY: the caller gives a layout that fits its buffers
@@ -106,7 +107,7 @@ pub unsafe fn fast_sum_small<T: Scalar<Acc: Lane>>(
 
 /// Number of rows of `len` elements, and how many elements the last one has.
 #[inline]
-pub fn rows_of(numel: usize, len: usize) -> (usize, usize) {
+pub(super) fn rows_of(numel: usize, len: usize) -> (usize, usize) {
     if len == 0 || numel == 0 {
         return (0, 0);
     }
@@ -120,7 +121,7 @@ pub fn rows_of(numel: usize, len: usize) -> (usize, usize) {
 /// # Safety
 /// `src` holds what the plan addresses, `dst` an element for each row.
 #[inline(always)]
-pub unsafe fn reduce<F: Fold<T>, T: Scalar>(plan: Plan, src: *const T, dst: *mut F::Out) {
+pub(super) unsafe fn reduce<F: Fold<T>, T: Scalar>(plan: Plan, src: *const T, dst: *mut F::Out) {
     // SAFETY: the caller's
     let write = move |row: usize, acc| unsafe { dst.add(row).write(F::out(acc)) };
     // SAFETY: the caller's
@@ -164,7 +165,7 @@ pub unsafe fn reduce<F: Fold<T>, T: Scalar>(plan: Plan, src: *const T, dst: *mut
 /// Each of `rows` rows by lanes of a wave, or by a workgroup; `units` is how many lanes a row has work for, `fold` the share
 /// of one of them in a row, `write` gets a row's result.
 #[inline(always)]
-pub fn by_rows<F: Fold<T>, T: Scalar>(
+pub(super) fn by_rows<F: Fold<T>, T: Scalar>(
     rows: usize,
     units: usize,
     write: impl Fn(usize, F::Acc),
@@ -206,6 +207,9 @@ const SHORT: usize = 4;
 
 /// Rows of `units` blocks of `W` elements, no more than the team is wide, `apart` elements from one to the next: each lane
 /// of a row takes one.
+///
+/// # Safety
+/// `src` has these rows, each beginning at a multiple of a block, and `dst` an element for each.
 #[inline(always)]
 unsafe fn by_short_rows<F: Fold<T>, T: Scalar, const W: usize>(
     team: Team,
@@ -265,6 +269,9 @@ fn take<F: Fold<T>, T: Scalar, const N: usize>(
 
 /// A lane's share of a contiguous row: blocks of `N` elements, each `step`-th from `first` on; what is before and behind
 /// whole blocks, element by element.
+///
+/// # Safety
+/// `row` has `len` elements.
 #[inline(always)]
 unsafe fn fold_row<F: Fold<T>, T: Scalar, const N: usize>(
     row: *const T,
@@ -325,6 +332,9 @@ const ACROSS: u32 = 8;
 const STRIPED: u32 = 256;
 
 /// Each lane a block of `W` neighbouring rows.
+///
+/// # Safety
+/// As for [`reduce`]. The plan's rows lie in columns, in blocks of `W` if that is more than 1, at their multiples.
 #[inline(always)]
 unsafe fn by_columns<F: Fold<T>, T: Scalar, const W: usize>(plan: Plan, src: *const T, dst: *mut F::Out) {
     const {

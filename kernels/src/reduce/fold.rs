@@ -28,7 +28,7 @@ pub trait Fold<T: Scalar> {
 
 /// The earlier sums of a lane that takes many elements, some in each of its turns: what [`TURNS`] turns took is added up
 /// apart from them, since a term that is added to a large float is rounded as that is. Nothing for other folds.
-pub struct Earlier<F: Fold<T>, T: Scalar, const N: usize> {
+pub(super) struct Earlier<F: Fold<T>, T: Scalar, const N: usize> {
     sums: [F::Acc; N],
     turns: u32,
 }
@@ -39,13 +39,13 @@ const TURNS: u32 = 32;
 impl<F: Fold<T>, T: Scalar, const N: usize> Earlier<F, T, N> {
     /// Of no elements.
     #[inline(always)]
-    pub fn none() -> Self {
+    pub(super) fn none() -> Self {
         Earlier { sums: [F::none(); N], turns: 0 }
     }
 
     /// Ends a turn.
     #[inline(always)]
-    pub fn turn(&mut self, acc: &mut [F::Acc; N]) {
+    pub(super) fn turn(&mut self, acc: &mut [F::Acc; N]) {
         if F::rounds() {
             self.turns += 1;
             if self.turns == TURNS {
@@ -60,7 +60,7 @@ impl<F: Fold<T>, T: Scalar, const N: usize> Earlier<F, T, N> {
 
     /// Merges them into the last ones.
     #[inline(always)]
-    pub fn join(self, acc: &mut [F::Acc; N]) {
+    pub(super) fn join(self, acc: &mut [F::Acc; N]) {
         if F::rounds() {
             unroll!(N, J => acc[J] = F::merge(self.sums[J], acc[J]));
         }

@@ -17,7 +17,7 @@ use amdgpu_device::{by_vector, unroll};
 )]
 pub unsafe fn rmsnorm<T: Scalar<Acc: Float + Value + Lane>>(
     #[len(dst.len() / n_cols.max(1) * n_cols)] src: *const T,
-    dst: *mut T,
+    #[len(grid.x * n_cols)] dst: *mut T,
     #[nullable]
     #[len(n_cols)]
     alpha: *const T,
@@ -56,7 +56,7 @@ pub unsafe fn rmsnorm<T: Scalar<Acc: Float + Value + Lane>>(
 )]
 pub unsafe fn layernorm<T: Scalar<Acc: Float + Value + Lane>>(
     #[len(dst.len() / n_cols.max(1) * n_cols)] src: *const T,
-    dst: *mut T,
+    #[len(grid.x * n_cols)] dst: *mut T,
     #[nullable]
     #[len(n_cols)]
     alpha: *const T,
@@ -116,6 +116,9 @@ impl<T: Scalar> Normal<T> {
 }
 
 /// The sum over the row of the distances, or of their squares.
+///
+/// # Safety
+/// `src` has the row's columns.
 #[inline(always)]
 unsafe fn total<
     T: Scalar<Acc: Lane>,
@@ -169,6 +172,9 @@ fn of_block<T: Scalar, const N: usize, const WHOLE: bool, const SQUARES: bool>(
 }
 
 /// The row's results.
+///
+/// # Safety
+/// `src`, `dst`, and `alpha` and `beta` if they are not null, have the row's columns.
 #[inline(always)]
 unsafe fn write<T: Scalar, const N: usize, const K: usize, const WHOLE: bool>(
     row: &Row<N, WHOLE>,
@@ -196,6 +202,9 @@ unsafe fn write<T: Scalar, const N: usize, const K: usize, const WHOLE: bool>(
 }
 
 /// A block's results: the distances, scaled, times `alpha` plus `beta`, without either that is null.
+///
+/// # Safety
+/// `alpha` and `beta` have the row's columns if they are not null.
 #[inline(always)]
 unsafe fn weighed<T: Scalar, const N: usize, const WHOLE: bool>(
     row: &Row<N, WHOLE>,

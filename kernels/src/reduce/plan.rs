@@ -4,7 +4,7 @@ use amdgpu_device::layout::{Layout, divide};
 
 /// `rows` rows of `len` elements each, in a layout whose last dimensions are those of a row.
 #[derive(Clone, Copy)]
-pub struct Plan {
+pub(super) struct Plan {
     layout: Layout<1>,
     pub rows: usize,
     pub len: usize,
@@ -23,7 +23,7 @@ pub struct Plan {
 
 /// How rows are read.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Way {
+pub(super) enum Way {
     /// Each row is contiguous.
     Rows,
     /// Neighbouring rows are neighbours in memory.
@@ -34,7 +34,7 @@ pub enum Way {
 
 impl Plan {
     #[inline(always)]
-    pub fn new(layout: Layout<1>, rows: usize, len: usize, last: usize) -> Plan {
+    pub(super) fn new(layout: Layout<1>, rows: usize, len: usize, last: usize) -> Plan {
         let (mut d, mut size, mut inner, mut single) = (layout.num_dims(), 1, 1, true);
         let (mut strides, missing) = (0, len - last);
         if d == 0 {
@@ -76,7 +76,7 @@ impl Plan {
     }
 
     #[inline(always)]
-    pub fn way(&self) -> Way {
+    pub(super) fn way(&self) -> Way {
         match self.inner {
             Some(1) if self.len > 1 => Way::Rows,
             Some(_) if self.step == 1 && self.run > 1 => Way::Columns,
@@ -87,7 +87,7 @@ impl Plan {
 
     /// Elements of a row.
     #[inline(always)]
-    pub fn len_of(&self, row: usize) -> usize {
+    pub(super) fn len_of(&self, row: usize) -> usize {
         // Not a choice between two fields, which would be one between their addresses.
         self.len - if row + 1 == self.rows { self.missing } else { 0 }
     }
@@ -95,20 +95,20 @@ impl Plan {
     /// The step from each row to the next, if it is always the same, and all rows have whole blocks of `n` elements
     /// and begin at multiples of them.
     #[inline(always)]
-    pub fn step_in_blocks(&self, n: usize) -> Option<usize> {
+    pub(super) fn step_in_blocks(&self, n: usize) -> Option<usize> {
         let whole = self.missing == 0 && (self.len | self.step).is_multiple_of(n);
         (self.outer == 0 && whole).then_some(self.step)
     }
 
     /// Whether `n` neighbouring rows lie at an address that is a multiple of `n` elements, all along the rows.
     #[inline(always)]
-    pub fn columns_in_blocks(&self, n: usize) -> bool {
+    pub(super) fn columns_in_blocks(&self, n: usize) -> bool {
         (self.run | self.strides).is_multiple_of(n)
     }
 
     /// Where a row begins, if its elements have one step.
     #[inline(always)]
-    pub fn row(&self, row: usize) -> usize {
+    pub(super) fn row(&self, row: usize) -> usize {
         if self.outer == 0 {
             return row * self.step;
         }
@@ -126,7 +126,7 @@ impl Plan {
 
     /// Where element `i` of a row is, which begins at `base` if its elements have one step.
     #[inline(always)]
-    pub fn element(&self, row: usize, base: usize, i: usize) -> usize {
+    pub(super) fn element(&self, row: usize, base: usize, i: usize) -> usize {
         match self.inner {
             Some(step) => base.wrapping_add(i.wrapping_mul(step)),
             None => self.layout.offsets(row * self.len + i, self.rows * self.len)[0],
@@ -135,7 +135,7 @@ impl Plan {
 
     /// Where element `i` of a row is, from its beginning; the row has one step.
     #[inline(always)]
-    pub fn along(&self, i: usize) -> usize {
+    pub(super) fn along(&self, i: usize) -> usize {
         i.wrapping_mul(self.inner.unwrap_or(0))
     }
 }

@@ -23,7 +23,7 @@ pub unsafe fn rope_i<T: Scalar>(
     sin: *const T,
     #[len(bh * td / 2 * 2)] dst: *mut T,
     bh: u32,
-    td: u32,
+    #[requires(td >= 2)] td: u32,
     stride_b: u32,
 ) {
     let turns =
@@ -78,8 +78,8 @@ pub unsafe fn rope<T: Scalar>(
     sin: *const T,
     #[len(bh * td)] dst: *mut T,
     bh: u32,
-    td: u32,
-    d: u32,
+    #[requires(td >= 2)] td: u32,
+    #[requires(d >= 2, d % 2 == 0, bh * td % d.max(1) == 0)] d: u32,
     stride_b: u32,
 ) {
     let turns =
@@ -105,7 +105,7 @@ pub unsafe fn rope_thd<T: Scalar>(
     b: u32,
     t: u32,
     h: u32,
-    d: u32,
+    #[requires(d >= 2, d % 2 == 0)] d: u32,
     stride_b: u32,
 ) {
     let (b, t, h, half) = (b as usize, t as usize, h as usize, d as usize / 2);
@@ -146,6 +146,9 @@ impl Turns {
 }
 
 /// Rotates the two halves of each `2 · half` elements; `angle` is where a pair of a row finds its own.
+///
+/// # Safety
+/// `src` and `dst` have two elements for each pair, in whole rows, and `cos` and `sin` those that `angle` gives.
 #[inline(always)]
 unsafe fn halves<T: Scalar>(
     turns: &Turns,

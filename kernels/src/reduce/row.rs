@@ -8,7 +8,7 @@ use amdgpu_device::unroll;
 
 /// A workgroup's row: which of its columns are this lane's. With `WHOLE`, in blocks of `N` neighbours, with which the row
 /// ends and to which all memory that it meets is aligned; else a block has `N` columns as far apart as lanes take turns.
-pub struct Row<const N: usize, const WHOLE: bool> {
+pub(super) struct Row<const N: usize, const WHOLE: bool> {
     columns: u32,
     /// As many as the row has, for a lane that works; none for another.
     mine: u32,
@@ -19,14 +19,14 @@ pub struct Row<const N: usize, const WHOLE: bool> {
 impl<const N: usize, const WHOLE: bool> Row<N, WHOLE> {
     /// A row of `columns` elements, at most 2³¹.
     #[inline(always)]
-    pub fn new(team: &Team, columns: usize) -> Self {
+    pub(super) fn new(team: &Team, columns: usize) -> Self {
         let columns = columns as u32;
         Row { columns, mine: if team.works() { columns } else { 0 }, first: team.id(), step: team.size() }
     }
 
     /// Whether any lane has a column in its block number `k`: the same in all lanes.
     #[inline(always)]
-    pub fn has(&self, k: usize) -> bool {
+    pub(super) fn has(&self, k: usize) -> bool {
         (k * N) as u32 * self.step < self.columns
     }
 
@@ -39,7 +39,7 @@ impl<const N: usize, const WHOLE: bool> Row<N, WHOLE> {
 
     /// Whether there is such a column.
     #[inline(always)]
-    pub fn is_column(&self, k: usize, j: usize) -> bool {
+    pub(super) fn is_column(&self, k: usize, j: usize) -> bool {
         // Whole blocks end with the row: one comparison for all of a block.
         self.column(k, if WHOLE { 0 } else { j }) < self.mine
     }
@@ -49,7 +49,7 @@ impl<const N: usize, const WHOLE: bool> Row<N, WHOLE> {
     /// # Safety
     /// The memory has the row's columns.
     #[inline(always)]
-    pub unsafe fn load<T: Scalar>(&self, from: *const T, k: usize, fill: T) -> [T; N] {
+    pub(super) unsafe fn load<T: Scalar>(&self, from: *const T, k: usize, fill: T) -> [T; N] {
         let mut block = [fill; N];
         // SAFETY: the caller's; whole blocks lie within the row, and are aligned
         unsafe {
@@ -73,7 +73,7 @@ impl<const N: usize, const WHOLE: bool> Row<N, WHOLE> {
     /// # Safety
     /// As for [`load`](Self::load).
     #[inline(always)]
-    pub unsafe fn hold<T: Scalar, const K: usize>(&self, from: *const T, fill: T) -> [[T; N]; K] {
+    pub(super) unsafe fn hold<T: Scalar, const K: usize>(&self, from: *const T, fill: T) -> [[T; N]; K] {
         let mut held = [[fill; N]; K];
         // Not narrowed to the blocks that the row has: a branch before each would keep the loads apart.
         // SAFETY: the caller's
@@ -86,7 +86,7 @@ impl<const N: usize, const WHOLE: bool> Row<N, WHOLE> {
     /// # Safety
     /// As for [`load`](Self::load).
     #[inline(always)]
-    pub unsafe fn store_acc<T: Scalar>(&self, to: *mut T, k: usize, wide: [T::Acc; N]) {
+    pub(super) unsafe fn store_acc<T: Scalar>(&self, to: *mut T, k: usize, wide: [T::Acc; N]) {
         let mut block = [T::ZERO; N];
         unroll!(N, J => {
             block[J] = T::from_acc(wide[J]);
@@ -110,7 +110,7 @@ impl<const N: usize, const WHOLE: bool> Row<N, WHOLE> {
 
 /// A block, widened.
 #[inline(always)]
-pub fn widened<T: Scalar, const N: usize>(block: [T; N]) -> [T::Acc; N] {
+pub(super) fn widened<T: Scalar, const N: usize>(block: [T; N]) -> [T::Acc; N] {
     let mut wide = [T::Acc::ZERO; N];
     unroll!(N, J => {
         wide[J] = block[J].to_acc();
@@ -123,7 +123,7 @@ pub fn widened<T: Scalar, const N: usize>(block: [T; N]) -> [T::Acc; N] {
 /// # Safety
 /// Both have a row of that many columns for each workgroup.
 #[inline(always)]
-pub unsafe fn here<T>(src: *const T, dst: *mut T, columns: usize) -> (*const T, *mut T) {
+pub(super) unsafe fn here<T>(src: *const T, dst: *mut T, columns: usize) -> (*const T, *mut T) {
     let at = workgroup_id_x() as usize * columns;
     // SAFETY: the caller's
     unsafe { (src.add(at), dst.add(at)) }
@@ -132,7 +132,7 @@ pub unsafe fn here<T>(src: *const T, dst: *mut T, columns: usize) -> (*const T, 
 /// Whether all of a row of `columns` elements goes in blocks of `n`: where all memory that it meets begins at a multiple of
 /// 16 bytes. A null pointer does.
 #[inline(always)]
-pub fn whole<T>(memory: &[*const T], columns: usize, n: usize) -> bool {
+pub(super) fn whole<T>(memory: &[*const T], columns: usize, n: usize) -> bool {
     let mut all = columns.is_multiple_of(n);
     let mut i = 0;
     while i < memory.len() {
@@ -144,7 +144,7 @@ pub fn whole<T>(memory: &[*const T], columns: usize, n: usize) -> bool {
 
 /// Blocks of `n` elements that a lane holds in registers between passes over a row: 16 elements at most, for a workgroup of
 /// 1,024 lanes leaves a lane 64 registers.
-pub const fn held(n: usize) -> usize {
+pub(super) const fn held(n: usize) -> usize {
     if n > 4 { 2 } else { 4 }
 }
 

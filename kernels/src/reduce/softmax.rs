@@ -18,7 +18,7 @@ use amdgpu_device::{by_vector, unroll};
 )]
 pub unsafe fn softmax<T: Compute<Acc: Float + Value + Lane> + Extremum>(
     #[len(dst.len() / n_cols.max(1) * n_cols)] src: *const T,
-    dst: *mut T,
+    #[len(grid.x * n_cols)] dst: *mut T,
     n_cols: i32,
 ) {
     // SAFETY: the caller gives a row for each workgroup
@@ -35,6 +35,9 @@ pub unsafe fn softmax<T: Compute<Acc: Float + Value + Lane> + Extremum>(
 }
 
 /// With `K` blocks held, or with a second pass if there is none.
+///
+/// # Safety
+/// `src` and `dst` have the row's columns.
 #[inline(always)]
 unsafe fn any<
     T: Compute<Acc: Float + Value + Lane> + Extremum,
@@ -58,6 +61,9 @@ unsafe fn any<
 }
 
 /// With `K` blocks of the row in each lane's registers.
+///
+/// # Safety
+/// As for [`any`].
 #[inline(always)]
 unsafe fn in_registers<
     T: Compute<Acc: Float + Value + Lane> + Extremum,
@@ -103,6 +109,9 @@ unsafe fn in_registers<
 }
 
 /// With a running maximum, to which the running sum is rescaled, and a second pass.
+///
+/// # Safety
+/// As for [`any`].
 #[inline(always)]
 unsafe fn streamed<T: Compute<Acc: Float + Value + Lane> + Extremum, const N: usize, const WHOLE: bool>(
     team: &mut Team,

@@ -17,12 +17,14 @@ use amdgpu_device::wave::Lane;
     launch(workgroup = 256, items = numel),
 )]
 pub unsafe fn sum<T: Scalar<Acc: Lane>>(
-    numel: usize,
+    #[value(inp.numel())] numel: usize,
     num_dims: usize,
     num_sum_dims: usize,
-    #[len(2 * num_dims + 2 * num_sum_dims)] info: *const usize,
-    #[len(numel)] inp: *const T,
-    out: *mut T,
+    #[tensors(inp[..num_dims])]
+    #[along(num_sum_dims, of(inp))]
+    info: *const usize,
+    inp: *const T,
+    #[len(numel / inp.along().max(1))] out: *mut T,
 ) {
     // SAFETY: the caller's
     unsafe {

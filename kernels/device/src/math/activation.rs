@@ -16,19 +16,19 @@ fn logistic_times<T: Exp>(num: T, negative: bool, a: T, tail: T) -> T {
 }
 
 #[inline(always)]
-pub fn sigmoid<T: Exp>(x: T) -> T {
+pub(super) fn sigmoid<T: Exp>(x: T) -> T {
     if x.is_nan() { x } else { logistic_times(T::of(1.0), x < T::of(0.0), x.abs(), T::of(-0.0)) }
 }
 
 #[inline(always)]
-pub fn silu<T: Exp>(x: T) -> T {
+pub(super) fn silu<T: Exp>(x: T) -> T {
     logistic_times(x, x < T::of(0.0), x.abs(), T::of(-0.0))
 }
 
 /// ½(1 + tanh u) = σ(2u). An error in 2u = x·(c₁ + c₂·x²) shows in e^−2u multiplied by 2u, which reaches 90
 /// (f32) or 700 (f64), so 2u is kept in two parts.
 #[inline(always)]
-pub fn gelu<T: Exp>(x: T) -> T {
+pub(super) fn gelu<T: Exp>(x: T) -> T {
     // c₁ = 2√(2/π) in two parts, the first of 20 bits: the sum less it is then exact wherever gelu(x) is not 0 or x.
     const C1: f64 = 1.5957698822021484;
     const C1_LOW: f64 = -7.605964177257403e-07;
@@ -48,6 +48,6 @@ pub fn gelu<T: Exp>(x: T) -> T {
 }
 
 #[inline(always)]
-pub fn elu<T: Exp>(x: T, alpha: T) -> T {
+pub(super) fn elu<T: Exp>(x: T, alpha: T) -> T {
     if x > T::of(0.0) { x } else { alpha * expm1_below_60(x) }
 }

@@ -20,29 +20,29 @@ mod host {
     extern crate std;
     macro_rules! forward {
         ($module:ident, $T:ident) => {
-            pub mod $module {
-                pub fn mul_add(x: $T, a: $T, b: $T) -> $T {
+            pub(super) mod $module {
+                pub(crate) fn mul_add(x: $T, a: $T, b: $T) -> $T {
                     $T::mul_add(x, a, b)
                 }
-                pub fn sqrt(x: $T) -> $T {
+                pub(crate) fn sqrt(x: $T) -> $T {
                     $T::sqrt(x)
                 }
-                pub fn floor(x: $T) -> $T {
+                pub(crate) fn floor(x: $T) -> $T {
                     $T::floor(x)
                 }
-                pub fn ceil(x: $T) -> $T {
+                pub(crate) fn ceil(x: $T) -> $T {
                     $T::ceil(x)
                 }
-                pub fn trunc(x: $T) -> $T {
+                pub(crate) fn trunc(x: $T) -> $T {
                     $T::trunc(x)
                 }
-                pub fn round(x: $T) -> $T {
+                pub(crate) fn round(x: $T) -> $T {
                     $T::round(x)
                 }
             }
         };
     }
-    pub fn exp2(x: f32) -> f32 {
+    pub(super) fn exp2(x: f32) -> f32 {
         f32::exp2(x)
     }
     forward!(f32_ops, f32);

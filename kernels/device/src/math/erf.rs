@@ -82,14 +82,14 @@ fn product<T: Real>(a: T, b: T) -> (T, T) {
 }
 
 #[inline(always)]
-pub fn normcdf<T: Erf>(x: T) -> T {
+pub(super) fn normcdf<T: Erf>(x: T) -> T {
     let a = x.abs().at_most(T::TAIL_ENDS);
     let tail = tail_times(T::of(1.0), a, product(a, a * T::of(0.5)));
     if x < T::of(0.0) { tail } else { T::of(1.0) - tail }
 }
 
 #[inline(always)]
-pub fn gelu_erf<T: Erf>(x: T) -> T {
+pub(super) fn gelu_erf<T: Erf>(x: T) -> T {
     let a = x.abs().at_most(T::TAIL_ENDS);
     let tail = tail_times(a, a, product(a, a * T::of(0.5)));
     if x == -T::INFINITY {
@@ -102,7 +102,7 @@ pub fn gelu_erf<T: Erf>(x: T) -> T {
 }
 
 #[inline(always)]
-pub fn erf<T: Erf>(x: T) -> T {
+pub(super) fn erf<T: Erf>(x: T) -> T {
     // Limited before the comparison: behind it, f64 has one register too few on gfx90a.
     let a = x.abs().at_most(T::ERF_ONE);
     if a < T::of(1.0) {

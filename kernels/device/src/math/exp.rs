@@ -58,18 +58,18 @@ impl Exp for f64 {
 }
 
 #[inline(always)]
-pub fn exp<T: Exp>(x: T) -> T {
+pub(super) fn exp<T: Exp>(x: T) -> T {
     let (p, k) = x.at_least(T::ZERO_BELOW).at_most(T::INFINITE_ABOVE).exp_parts(T::of(-0.0));
     (T::of(1.0) + p).scale(k)
 }
 
 #[inline(always)]
-pub fn expm1<T: Exp>(x: T) -> T {
+pub(super) fn expm1<T: Exp>(x: T) -> T {
     if x > T::of(60.0) { exp(x) } else { expm1_below_60(x) }
 }
 
 #[inline(always)]
-pub fn expm1_below_60<T: Exp>(x: T) -> T {
+pub(super) fn expm1_below_60<T: Exp>(x: T) -> T {
     let (p, k) = x.at_least(T::MINUS_ONE_BELOW).exp_parts(T::of(-0.0));
     let power = T::exp2i(k);
     power.fma(p, power - T::of(1.0))

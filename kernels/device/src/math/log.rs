@@ -71,7 +71,7 @@ impl Log for f64 {
 }
 
 #[inline(always)]
-pub fn log<T: Log>(x: T) -> T {
+pub(super) fn log<T: Log>(x: T) -> T {
     if x > T::of(0.0) && x < T::INFINITY {
         let (f, e) = x.split();
         T::log_of(f, e)

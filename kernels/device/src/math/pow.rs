@@ -36,7 +36,7 @@ fn log_parts<T: Log>(x: T) -> (T, T) {
 }
 
 #[inline(always)]
-pub fn pow<T: Exp + Log>(x: T, y: T) -> T {
+pub(super) fn pow<T: Exp + Log>(x: T, y: T) -> T {
     let (zero, one) = (T::of(0.0), T::of(1.0));
     let a = x.abs();
     let half = y * T::of(0.5);

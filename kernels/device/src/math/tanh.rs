@@ -39,7 +39,7 @@ impl Tanh for f64 {
 }
 
 #[inline(always)]
-pub fn tanh<T: Tanh>(x: T) -> T {
+pub(super) fn tanh<T: Tanh>(x: T) -> T {
     let (one, two) = (T::of(1.0), T::of(2.0));
     let a = x.abs();
     let near = |z: T| (z * T::tanh_poly(z)).fma(x, x);

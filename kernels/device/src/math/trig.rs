@@ -17,14 +17,14 @@ pub(super) trait Trig: Real {
 }
 
 #[inline(always)]
-pub fn sin<T: Trig>(x: T) -> T {
+pub(super) fn sin<T: Trig>(x: T) -> T {
     let (r, low, q) = x.reduce();
     // The select keeps the sign of −0.
     if x == T::of(0.0) { x } else { quadrant(r, low, q) }
 }
 
 #[inline(always)]
-pub fn cos<T: Trig>(x: T) -> T {
+pub(super) fn cos<T: Trig>(x: T) -> T {
     let (r, low, q) = x.reduce();
     quadrant(r, low, q.wrapping_add(1))
 }

@@ -133,6 +133,9 @@ raw!(2: A 0, B 1);
 raw!(3: A 0, B 1, C 2);
 
 /// `N` elements in steps of `stride`, as words from number `to` on.
+///
+/// # Safety
+/// There are such elements; `words` has room for them.
 #[inline(always)]
 unsafe fn block<T: Bits, const N: usize>(
     from: *const T,
@@ -252,6 +255,9 @@ pub(super) unsafe fn fetch<const K: usize, const N: usize, R: Raw<K>>(
 }
 
 /// A block of elements each of which has to be looked for: `first` and the next ones in steps of `step`.
+///
+/// # Safety
+/// The inputs hold what the layout addresses, and each such element is one of its.
 #[inline(always)]
 unsafe fn by_element<const K: usize, const N: usize, R: Raw<K>>(
     walk: &Walk<K>,

@@ -139,6 +139,10 @@ fn skip<T: Copy, const N: usize>(elements: &mut [T; N], n: usize) {
     });
 }
 
+/// `N` by `N` elements: vectors `step` elements apart, as rows or, with `across`, as columns.
+///
+/// # Safety
+/// There are so many vectors, at multiples of their size.
 #[inline(always)]
 unsafe fn read_tile<T: Scalar, const N: usize>(from: *const T, step: usize, across: bool) -> [[T; N]; N] {
     let mut rows = [[T::ZERO; N]; N];
@@ -269,6 +273,10 @@ pub unsafe fn zip_tiled<const K: usize, I: Inputs<K>, U: Scalar>(
     unsafe { zip_any::<true, false, K, I, U>(numel, layout, inputs, out, f) }
 }
 
+/// [`zip`], with the largest blocks that its types allow.
+///
+/// # Safety
+/// As for [`zip`].
 #[inline(always)]
 unsafe fn zip_any<const TILED: bool, const LONG: bool, const K: usize, I: Inputs<K>, U: Scalar>(
     numel: usize,
@@ -290,6 +298,9 @@ unsafe fn zip_any<const TILED: bool, const LONG: bool, const K: usize, I: Inputs
 }
 
 /// `N` elements of a block, `S` by `S` of a tile.
+///
+/// # Safety
+/// As for [`zip`].
 #[inline(always)]
 unsafe fn zip_blocks<
     const TILED: bool,

@@ -133,6 +133,9 @@ pub(super) fn square<const K: usize, const S: usize>(
 }
 
 /// Whether there are tiles; if so, it is done.
+///
+/// # Safety
+/// As for [`zip`](super::zip), with vectors of `S` elements at the beginnings of all tensors.
 #[inline(always)]
 pub(super) unsafe fn zip_tiles<const K: usize, const S: usize, I: Inputs<K>, U: Scalar>(
     way: &Way<K>,

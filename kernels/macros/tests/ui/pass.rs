@@ -31,6 +31,25 @@ pub unsafe fn operation<O: Operation, const N: usize>(
     let _ = (rows, count, x, O::apply(1.0));
 }
 
+/// Tensors with sizes of their own, and what must hold of them.
+#[amdgpu_kernel]
+pub unsafe fn tensors(
+    #[value(x.numel())] numel: usize,
+    rank: usize,
+    sums: usize,
+    #[tensors(x[..rank])]
+    #[along(sums, of(x))]
+    #[requires(x.along() <= numel || numel == 0, numel % const { size_of::<u32>() } == 0)]
+    info: *const usize,
+    x: *const u32,
+    #[len(numel / x.along().max(1) * f32::DIGITS)]
+    #[align(16)]
+    out: *mut f32,
+    #[promise("has what the kernel reads")] other: *const u8,
+) {
+    let _ = (numel, rank, sums, info, x, out, other);
+}
+
 #[amdgpu_kernel]
 pub fn plain(lds: u32) {
     let _ = lds;

@@ -1,0 +1,90 @@
+//! Whether the bounds that kernels state are as tight as what their calls touch: of each call that a family draws, no
+//! buffer can be one element shorter.
+
+use super::launch::{config, slot_of};
+use super::{Call, Draw, Family, Input, Options};
+use crate::access::Memory;
+use crate::generated::{self, Slot};
+use crate::kernel::Kernel;
+use crate::launch::Resolved;
+use crate::stream::AsStream;
+use crate::{Error, LaunchConfig, Layout, Result, Stream};
+use std::cell::RefCell;
+use std::ptr;
+
+/// Shortens each buffer of drawn calls by an element, and wants an error before the launch. Memory that a kernel has a
+/// promise of is left out, since no check knows how long it must be.
+///
+/// Nothing is launched, and no device memory is used.
+///
+/// # Errors
+/// What is wrong with the smallest call found: that it is refused as it is, that a shorter buffer is not, or that no call
+/// has a buffer for some parameter.
+pub fn check_bounds(
+    family: &dyn Family,
+    kernel: &'static Kernel,
+    stream: &Stream,
+    options: Options,
+) -> Result<(), String> {
+    let shortened = RefCell::new(vec![false; kernel.args.len()]);
+    let case = |draw: &Draw| -> Result<(), String> {
+        let call = family.call(kernel, draw).ok_or_else(|| format!("no model of {}", kernel.name))?;
+        let Some(Resolved { grid, block, lds_bytes }) =
+            check(&call, config(&call), None, stream).map_err(|error| format!("{call}: {error}"))?
+        else {
+            return Ok(());
+        };
+        // The same work, whatever the lengths are.
+        let same = LaunchConfig::explicit(grid, block, lds_bytes);
+        for (index, (arg, input)) in kernel.args.iter().zip(&call.inputs).enumerate() {
+            let Input::Memory(operand) = input else { continue };
+            if operand.data.len() == 0 || arg.promise.is_some() {
+                continue;
+            }
+            shortened.borrow_mut()[index] = true;
+            match check(&call, same, Some(index), stream) {
+                Err(Error::BufferTooShort { arg: short, .. }) if short == arg.name => {}
+                // How many rows there are follows from the length: others than the grid has, or none.
+                Err(Error::GridIsNotRows { .. } | Error::BufferTooShort { .. }) => {}
+                Ok(None) if operand.data.len() == 1 => {}
+                Err(error) => return Err(format!("{call}: `{}` one shorter: {error}", arg.name)),
+                Ok(_) => {
+                    let len = operand.data.len() - 1;
+                    return Err(format!("{call}: `{}` may have {len} elements", arg.name));
+                }
+            }
+        }
+        Ok(())
+    };
+    let fixed = Draw::fixed(false).iter().find_map(|draw| case(draw).err());
+    if let Some(failure) = fixed.or_else(|| super::engine::random(&case, options)) {
+        return Err(failure);
+    }
+    let never = kernel.args.iter().zip(shortened.into_inner()).find(|(arg, shortened)| {
+        arg.ty.is_pointer() && !arg.takes_layouts() && arg.promise.is_none() && !shortened
+    });
+    never.map_or(Ok(()), |(arg, _)| Err(format!("{}: no call has memory for `{}`", kernel.name, arg.name)))
+}
+
+/// What a launch of the call checks, with the memory of the argument `shorter` one element shorter.
+fn check(
+    call: &Call,
+    config: LaunchConfig,
+    shorter: Option<usize>,
+    stream: &Stream,
+) -> Result<Option<Resolved>> {
+    /// Where all memory begins, as far as the checks look.
+    const BASE: usize = 1 << 20;
+    let slot = |(index, input): (usize, &Input)| -> Slot<'static> {
+        slot_of(input, |operand| {
+            let address = BASE + operand.shift * operand.data.dtype().size();
+            let len = operand.data.len() - usize::from(shorter == Some(index));
+            // SAFETY: nothing is launched, so that nothing is ever accessed there.
+            Some(unsafe { Memory::new(ptr::without_provenance_mut(address), len, None) })
+        })
+    };
+    let mut slots: Vec<Slot<'_>> = call.inputs.iter().enumerate().map(slot).collect();
+    let layouts: Vec<Vec<&Layout>> = call.layouts.iter().map(|layouts| layouts.iter().collect()).collect();
+    let layouts: Vec<&[&Layout]> = layouts.iter().map(Vec::as_slice).collect();
+    generated::check(call.kernel, config, &layouts, &mut slots, &stream.stream_ref()?)
+}

@@ -119,7 +119,7 @@ pub use code_object::{ArgKind, CodeObject, HiddenArg, KernelArg, KernelInfo, Obj
 pub use exec::op::Unit;
 #[cfg(feature = "exec")]
 pub use fault::{Fault, FaultReport};
-pub use gfx::{Generation, Gfx, UnknownGfx};
+pub use gfx::{CodeTarget, Generation, Generic, Gfx, UnknownGfx};
 #[cfg(feature = "exec")]
 pub use machine::{Kernel, Launch, LaunchOptions, LoadError, LoadedModule, Machine, MachineOptions};
 #[cfg(feature = "exec")]

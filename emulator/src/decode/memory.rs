@@ -63,7 +63,7 @@ impl Reader {
         let (format, row) = self.flat_row(segment, self.bits(0, 18, 7))?;
         let mut inst = self.inst(format, row);
         let mods = &mut inst.mods;
-        let gfx942 = self.gfx == Gfx::Gfx942;
+        let gfx942 = matches!(self.gfx, Gfx::Gfx942 | Gfx::Gfx950);
         let (bits, off) = match self.generation {
             Generation::Cdna => {
                 (mods.glc, mods.slc, mods.scc) = (self.bit(0, 16), self.bit(0, 17), self.bit(0, 25));
@@ -88,7 +88,7 @@ impl Reader {
         let saddr = self.bits(1, 16, 7);
         let has_saddr = saddr != off
             && !(saddr == 0x7f
-                && (self.gfx == Gfx::Gfx1030 || self.bit(0, 13))
+                && (self.gfx.isa() == Gfx::Gfx1030 || self.bit(0, 13))
                 && self.generation == Generation::Gfx10);
         let fields = FlatFields {
             vdst: self.bits(1, 24, 8),

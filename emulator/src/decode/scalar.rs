@@ -175,6 +175,6 @@ impl Reader {
 
     /// Whether the target has true16: 16-bit operands are halves of vector registers.
     pub(super) fn true16(&self) -> bool {
-        matches!(self.gfx, Gfx::Gfx1100 | Gfx::Gfx1151)
+        self.generation == Generation::Gfx11
     }
 }

@@ -120,7 +120,11 @@ impl Kernels {
             let objects = module
                 .objects()
                 .iter()
-                .filter(|object| self.gfx.as_deref().is_none_or(|gfx| gfx == object.gfx))
+                .filter(|object| {
+                    self.gfx
+                        .as_deref()
+                        .is_none_or(|gfx| module.object(gfx).is_some_and(|of| of.gfx == object.gfx))
+                })
                 .map(|object| Ok((object, parse(module.name(), object)?)))
                 .collect::<Result<Vec<_>>>()?;
             for kernel in module.kernels().iter().filter(|kernel| self.has_dtype(kernel)) {

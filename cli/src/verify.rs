@@ -79,6 +79,10 @@ impl Verify {
         if jobs.is_empty() {
             bail!("no kernel matches; `candle-amdgpu kernels` lists them");
         }
+        let have = |device: &Device| families.iter().any(|f| f.module().object(device.arch()).is_some());
+        if let Some(device) = devices.iter().find(|device| !have(device)) {
+            bail!("not built for {0}; build with CANDLE_AMDGPU_ARCHS={0}", device.arch());
+        }
         if !self.json {
             print(&format!("{}\nseed {seed}, {} random cases for each kernel\n", backend(), self.cases))?;
         }

@@ -118,7 +118,8 @@ impl Features {
     pub fn from_name(name: &str) -> Features {
         let mut features = Features::default();
         for part in name.split(':').skip(1) {
-            let on = if part.ends_with('+') { Some(true) } else { Some(false).filter(|_| part.ends_with('-')) };
+            let on =
+                if part.ends_with('+') { Some(true) } else { Some(false).filter(|_| part.ends_with('-')) };
             match part.trim_end_matches(['+', '-']) {
                 "xnack" => features.xnack = on,
                 "sramecc" => features.sramecc = on,
@@ -130,10 +131,7 @@ impl Features {
 
     /// Those of an emulated device: error correction and no retries, which is how AMD's driver sets cards up.
     pub fn of_device(gfx: Gfx) -> Features {
-        Features {
-            xnack: gfx.has_xnack().then_some(false),
-            sramecc: gfx.has_sramecc().then_some(true),
-        }
+        Features { xnack: gfx.has_xnack().then_some(false), sramecc: gfx.has_sramecc().then_some(true) }
     }
 
     /// From a header's `e_flags`: two bits each, which are 0 where the target has no such feature.
@@ -532,9 +530,8 @@ impl CodeObject {
             let target = triple.rsplit("--").next().unwrap_or_default();
             let target = target.strip_prefix('-').unwrap_or(target);
             let Some(gfx) = gfx else { return !generic };
-            let covers = CodeTarget::from_name(target).is_ok_and(|named| {
-                named.covers(gfx) && matches!(named, CodeTarget::Generic(_)) == generic
-            });
+            let covers = CodeTarget::from_name(target)
+                .is_ok_and(|named| named.covers(gfx) && matches!(named, CodeTarget::Generic(_)) == generic);
             covers && Features::from_name(target).fit(Features::of_device(gfx))
         };
         let meant = |generic| amdgpu.iter().filter(move |(triple, _)| is_meant(triple, generic));
@@ -730,7 +727,9 @@ fn parse_elf(
     let symbols = Symbols::of(&file, bytes);
     let relocations = parse_relocations(&file, layout.size)?;
     let kernels = match metadata {
-        Some(note) => parse_metadata(note, target, &Place { file: bytes, symbols: &symbols, layout: &layout })?,
+        Some(note) => {
+            parse_metadata(note, target, &Place { file: bytes, symbols: &symbols, layout: &layout })?
+        }
         None => Vec::new(),
     };
     let image = OnceLock::new();

@@ -235,6 +235,12 @@ impl Gfx {
         }
     }
 
+    /// Whether vector and accumulation registers are one file, which tuples lie in from an even number on, and which memory
+    /// instructions reach all of (gfx90a and its successors).
+    pub(crate) const fn has_unified_registers(self) -> bool {
+        matches!(self, Gfx::Gfx90a | Gfx::Gfx942 | Gfx::Gfx950)
+    }
+
     /// Whether a process on the target may have page faults retried (XNACK), and so code be compiled for one way.
     pub const fn has_xnack(self) -> bool {
         matches!(
@@ -431,6 +437,12 @@ impl fmt::Display for CodeTarget {
         f.pad(self.name())
     }
 }
+
+/// The targets that LLVM's assembler tests were recorded for.
+#[cfg(test)]
+#[cfg_attr(not(feature = "exec"), expect(dead_code))]
+pub(crate) const RECORDED: [Gfx; 7] =
+    [Gfx::Gfx90a, Gfx::Gfx942, Gfx::Gfx1011, Gfx::Gfx1030, Gfx::Gfx1100, Gfx::Gfx1151, Gfx::Gfx1201];
 
 #[cfg(test)]
 mod tests {

@@ -114,7 +114,9 @@ pub mod report;
 #[cfg(feature = "exec")]
 mod source;
 
-pub use code_object::{ArgKind, CodeObject, HiddenArg, KernelArg, KernelInfo, ObjectError};
+pub use code_object::{
+    ArgKind, CodeObject, Features, HiddenArg, KernelArg, KernelInfo, ObjectError, retarget,
+};
 #[cfg(feature = "exec")]
 pub use exec::op::Unit;
 #[cfg(feature = "exec")]

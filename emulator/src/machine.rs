@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use crate::code_object::{CodeObject, KernelInfo, ObjectError};
+use crate::code_object::{CodeObject, Features, KernelInfo, ObjectError};
 use crate::dispatch;
 use crate::exec::Code;
 use crate::fault::FaultReport;

@@ -2,7 +2,7 @@
 
 mod support;
 
-use amdgpu_emulator::{ArgKind, CodeObject, Gfx, HiddenArg, ObjectError};
+use amdgpu_emulator::{ArgKind, CodeObject, CodeTarget, Gfx, HiddenArg, ObjectError};
 use support::Kernel;
 
 fn kernel() -> Kernel<'static> {
@@ -100,4 +100,53 @@ fn truncated_and_flipped_files_are_errors_or_code_objects() {
             let _ = CodeObject::parse(&flipped);
         }
     }
+}
+
+/// A code object of one instruction for `gfx`, with the header's flags as they are to be.
+fn flagged(gfx: Gfx, flags: u32) -> Vec<u8> {
+    let mut elf = Kernel::new(gfx, "").elf();
+    elf[48..52].copy_from_slice(&flags.to_le_bytes());
+    elf
+}
+
+#[test]
+fn a_code_object_is_retargeted_within_its_instruction_set() {
+    for from in Gfx::ISAS {
+        let elf = Kernel::new(from, "").elf();
+        for to in Gfx::ALL {
+            match amdgpu_emulator::retarget(&elf, to) {
+                Ok(bytes) => {
+                    assert!(from.siblings().any(|gfx| gfx == to), "{from} {to}");
+                    let object = CodeObject::parse(&bytes).unwrap_or_else(|e| panic!("{from} {to}: {e}"));
+                    assert_eq!((object.gfx(), bytes.len()), (to, elf.len()));
+                    assert_eq!(u32::from(bytes[48]), support::machine(to));
+                    assert!(object.runs_on(to));
+                }
+                Err(error) => {
+                    assert!(from.siblings().all(|gfx| gfx != to), "{from} {to}: {error}");
+                    assert_eq!(error, ObjectError::Retarget { from: CodeTarget::Gfx(from), to });
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn features_of_a_code_object_are_those_of_the_device() {
+    use amdgpu_emulator::{LoadError, Machine, MachineOptions};
+    let machine = Machine::new(Gfx::Gfx90a, MachineOptions::default()).unwrap();
+    // XNACK in bits 8 and 9, SRAM-ECC in 10 and 11: 1 either, 2 off, 3 on.
+    for (xnack, sramecc, fits) in
+        [(0, 0, true), (1, 1, true), (2, 3, true), (3, 3, false), (2, 2, false), (3, 1, false)]
+    {
+        let object = CodeObject::parse(&flagged(Gfx::Gfx90a, 0x3f | xnack << 8 | sramecc << 10)).unwrap();
+        let loaded = machine.load(&object).map(|_| ());
+        assert_eq!(loaded.is_ok(), fits, "xnack {xnack} sramecc {sramecc}: {loaded:?}");
+        assert!(fits || matches!(loaded, Err(LoadError::WrongFeatures { .. })));
+    }
+    let object = CodeObject::parse(&flagged(Gfx::Gfx90a, 0x73f)).unwrap();
+    assert_eq!(
+        machine.load(&object).map(|_| ()).unwrap_err().to_string(),
+        "the code object is for gfx90a:xnack+, the machine is gfx90a:sramecc+:xnack-"
+    );
 }

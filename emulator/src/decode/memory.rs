@@ -22,7 +22,7 @@ impl Reader {
         let gfx9 = self.generation == Generation::Cdna;
         let row = self.row(self.target.ds.get(self.bits(0, if gfx9 { 17 } else { 18 }, 8)))?;
         let mut inst = self.inst(Format::Ds, row);
-        let acc = gfx9 && self.bit(0, 25);
+        let acc = self.gfx.has_unified_registers() && self.bit(0, 25);
         let mods = &mut inst.mods;
         mods.gds = self.generation != Generation::Gfx12 && self.bit(0, if gfx9 { 16 } else { 17 });
         if has_two_offsets(row.name) {
@@ -101,7 +101,7 @@ impl Reader {
                 Generation::Gfx10 => saddr == off,
                 _ => self.bit(1, 23),
             },
-            acc: self.generation == Generation::Cdna && self.bit(1, 23),
+            acc: self.gfx.has_unified_registers() && self.bit(1, 23),
         };
         let returns = inst.mods.glc;
         self.flat_operands(inst, row, &fields, returns)
@@ -229,7 +229,7 @@ impl Reader {
     }
 
     fn buffer(&mut self, inst: Inst, row: &Row) -> Result<Inst> {
-        let acc = self.generation == Generation::Cdna && self.bit(1, 23);
+        let acc = self.gfx.has_unified_registers() && self.bit(1, 23);
         let returns = inst.mods.glc;
         let fields = [self.bits(1, 8, 8), self.bits(1, 0, 8), self.bits(1, 16, 5) << 2, self.bits(1, 24, 8)];
         self.buffer_operands(inst, row, fields, returns, acc)

@@ -2,7 +2,7 @@
 
 use super::table::{Field, Row};
 use super::{Reader, Result, push_dst};
-use crate::gfx::{Generation, Gfx};
+use crate::gfx::Generation;
 use crate::inst::{Format, HwReg, Inst, Operand, OperandType, SpecialReg, Waitcnt};
 
 impl Reader {

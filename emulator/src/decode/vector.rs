@@ -330,7 +330,8 @@ impl Reader {
     /// Matrix instructions with accumulation registers.
     fn mai(&mut self, row: &Row) -> Result<Inst> {
         let mut inst = self.inst(Format::Vop3p, row);
-        let acc_cd = self.bit(0, 15);
+        // Without a common file sums are in accumulation registers, and the bit is not there.
+        let acc_cd = !self.gfx.has_unified_registers() || self.bit(0, 15);
         let read = row.name == "v_accvgpr_read_b32";
         let write = row.name == "v_accvgpr_write_b32";
         if !read && !write {

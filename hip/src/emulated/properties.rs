@@ -2,6 +2,8 @@
 
 use std::ffi::{c_char, c_int};
 
+use amdgpu_emulator::Features;
+
 use super::device::Device;
 use super::facts::{MAX_GRID, MAX_WORKGROUP, SIMDS};
 use crate::error::Error;
@@ -38,7 +40,7 @@ impl Device {
         let registers = (facts.vgprs_per_simd * self.gfx.wave_size()) as c_int;
         let (domain, bus, device) = self.pci();
         fill(&mut p.name, &self.name());
-        fill(&mut p.gcnArchName, self.gfx.name());
+        fill(&mut p.gcnArchName, &format!("{}{}", self.gfx, Features::of_device(self.gfx)));
         p.uuid = self.uuid();
         p.totalGlobalMem = self.machine.memory_info().1 as usize;
         p.sharedMemPerBlock = lds;

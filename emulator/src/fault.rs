@@ -151,7 +151,11 @@ pub enum Fault {
         location: Option<SourceLine>,
     },
     /// Check mode: a wave ended, or waits at a barrier, while others of its workgroup do the opposite.
-    #[error("{waiting} of {waves} waves wait at a barrier that {ended} waves ended without reaching")]
+    #[error(
+        "{} at a barrier that {} ended without reaching",
+        waiting_of(*waiting, *waves),
+        counted(*ended, "wave")
+    )]
     BarrierDivergence {
         /// Waves that wait.
         waiting: u32,
@@ -159,9 +163,23 @@ pub enum Fault {
         ended: u32,
         /// Waves of the workgroup.
         waves: u32,
+        /// The barriers at which waves wait, where the others ended, and the last branches before they did.
+        places: Vec<CodePlace>,
+    },
+    /// Check mode: a wave meets a barrier with part of its lanes. The others have taken another branch, or have returned.
+    #[error("a wave meets a barrier with {off} of its {} off", counted(*lanes, "lane"))]
+    BarrierOfSomeLanes {
+        /// Lanes that are off.
+        off: u32,
+        /// Lanes that the wave began with.
+        lanes: u32,
     },
     /// Check mode: memory that nobody has written is read.
-    #[error("read of {size} bytes of uninitialised {space} at {address:#x}{}", within(nearest))]
+    #[error(
+        "read of {size} bytes of uninitialised {space} at {address:#x}{}{}",
+        within(nearest),
+        if *space == Space::Lds { ": nobody has written it, or a barrier is missing and the writer comes later" } else { "" }
+    )]
     Uninitialised {
         /// Global memory or LDS.
         space: Space,
@@ -180,6 +198,20 @@ pub enum Fault {
         /// What it decides.
         purpose: &'static str,
     },
+    /// Check mode: what a lane read of another one, which was off, is used.
+    #[error("{register} {purpose}, and depends on what lane {lane} read of lane {from}, which was off")]
+    LaneIsOff {
+        /// The register that is used, as LLVM prints it.
+        register: String,
+        /// What for.
+        purpose: String,
+        /// A lane that read one that was off.
+        lane: u32,
+        /// The lane that was off.
+        from: u32,
+        /// The instruction that read it.
+        places: Vec<CodePlace>,
+    },
     /// Check mode: a register is used before the load into it was waited for.
     #[error("{register} is used while a load into it is under way: no wait for {counter} in between")]
     MissingWait {
@@ -187,6 +219,31 @@ pub enum Fault {
         register: String,
         /// The counter to wait for.
         counter: &'static str,
+    },
+    /// Check mode: two waves access the same bytes, one of them writes, and the barrier in between does not order them: the
+    /// earlier one's wave came to it without having waited for its access.
+    #[error(
+        "{access} of {size} bytes {} may come before {other}: no wait for {counter} between that and the barrier{}",
+        at_in(*space, *address),
+        nearest.as_ref().map(|nearest| format!(" ({nearest})")).unwrap_or_default()
+    )]
+    MissingWaitAtBarrier {
+        /// What this instruction does.
+        access: Access,
+        /// Global memory or LDS.
+        space: Space,
+        /// First byte; in LDS an offset.
+        address: u64,
+        /// Bytes.
+        size: u32,
+        /// The counter to wait for.
+        counter: &'static str,
+        /// The other access.
+        other: Box<OtherAccess>,
+        /// The allocation, for global memory.
+        nearest: Option<Nearest>,
+        /// The barrier.
+        places: Vec<CodePlace>,
     },
     /// Check mode: two waves access the same LDS bytes, one of them writes, and no barrier lies between.
     #[error("{access} of {size} bytes at LDS offset {offset:#x} races with {other}: no barrier lies between")]
@@ -218,7 +275,11 @@ pub enum Fault {
     },
     /// Every wave that has not ended waits at a barrier, and none of them can go on: a wave waits at a split barrier
     /// (`s_barrier_wait`) that it, or another one, has not signalled.
-    #[error("a deadlock: {waiting} of {waves} waves wait at a barrier and {ended} have ended")]
+    #[error(
+        "a deadlock: {} at a barrier and {ended} {} ended",
+        waiting_of(*waiting, *waves),
+        if *ended == 1 { "has" } else { "have" }
+    )]
     Deadlock {
         /// Waves that wait.
         waiting: u32,
@@ -227,6 +288,20 @@ pub enum Fault {
         /// Waves that have ended.
         ended: u32,
     },
+}
+
+/// A place in the machine code that has to do with a fault, besides the one where it was found.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct CodePlace {
+    /// What it is, as a report says it: `the barrier`.
+    pub what: &'static str,
+    /// Address of the instruction, relative to the code object's load address.
+    pub pc: u64,
+    /// LLVM's text of the instruction.
+    pub instruction: String,
+    /// Source position, innermost inlined function first; empty without debug information.
+    pub source: Vec<SourceLine>,
 }
 
 /// The earlier of two accesses that race.
@@ -260,15 +335,36 @@ impl Fault {
     /// The earlier of two accesses that race.
     pub fn other_access(&self) -> Option<&OtherAccess> {
         match self {
-            Fault::LdsRace { other, .. } | Fault::GlobalRace { other, .. } => Some(other),
+            Fault::LdsRace { other, .. }
+            | Fault::GlobalRace { other, .. }
+            | Fault::MissingWaitAtBarrier { other, .. } => Some(other),
             _ => None,
+        }
+    }
+
+    /// The places in the machine code that have to do with it, besides the one where it was found.
+    pub fn places(&self) -> &[CodePlace] {
+        match self {
+            Fault::BarrierDivergence { places, .. }
+            | Fault::LaneIsOff { places, .. }
+            | Fault::MissingWaitAtBarrier { places, .. } => places,
+            _ => &[],
         }
     }
 
     /// With the source lines that `lines` has of an address.
     pub(crate) fn located(mut self, lines: impl Fn(u64) -> Vec<SourceLine>) -> Fault {
-        if let Fault::LdsRace { other, .. } | Fault::GlobalRace { other, .. } = &mut self {
+        let (other, places) = match &mut self {
+            Fault::LdsRace { other, .. } | Fault::GlobalRace { other, .. } => (Some(other), None),
+            Fault::MissingWaitAtBarrier { other, places, .. } => (Some(other), Some(places)),
+            Fault::BarrierDivergence { places, .. } | Fault::LaneIsOff { places, .. } => (None, Some(places)),
+            _ => (None, None),
+        };
+        if let Some(other) = other {
             other.source = lines(other.pc);
+        }
+        for place in places.into_iter().flatten() {
+            place.source = lines(place.pc);
         }
         self
     }
@@ -302,6 +398,20 @@ fn panic_message(function: &str) -> Option<&'static str> {
         "panic_const_shr_overflow" => "attempt to shift right with overflow",
         _ => return None,
     })
+}
+
+/// `1 wave`, `2 waves`.
+fn counted(count: u32, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+/// `1 of 2 waves waits`, `2 of 3 waves wait`.
+fn waiting_of(waiting: u32, waves: u32) -> String {
+    format!("{waiting} of {} {}", counted(waves, "wave"), if waiting == 1 { "waits" } else { "wait" })
+}
+
+fn at_in(space: Space, address: u64) -> String {
+    format!("at {}{address:#x}", if space == Space::Lds { "LDS offset " } else { "" })
 }
 
 fn at(location: &Option<SourceLine>) -> String {
@@ -489,13 +599,15 @@ impl fmt::Display for FaultReport {
             source.iter().try_for_each(|line| write!(f, "\n     {line}"))
         };
         list(f, &site.source)?;
-        match fault.other_access() {
-            Some(other) if !other.source.is_empty() => {
-                write!(f, "\n  the other access at {:#x}", other.pc)?;
-                list(f, &other.source)
-            }
-            _ => Ok(()),
+        if let Some(other) = fault.other_access().filter(|other| !other.source.is_empty()) {
+            write!(f, "\n  the other access at {:#x}", other.pc)?;
+            list(f, &other.source)?;
         }
+        for place in fault.places().iter().filter(|place| place.pc != site.pc) {
+            write!(f, "\n  {} at {:#x}: {}", place.what, place.pc, place.instruction)?;
+            list(f, &place.source)?;
+        }
+        Ok(())
     }
 }
 

@@ -39,8 +39,9 @@
 //! # Check mode
 //! Out-of-bounds accesses, use after free, misaligned atomics, traps (what a panic becomes), endless loops and jumps
 //! into nowhere are always faults. [`LaunchOptions::check`] also finds reads of memory, LDS and registers that nobody
-//! has written, races in LDS and global memory, barriers that not all waves reach, and registers that are used before
-//! the load into them was waited for. What orders two accesses: barriers, and atomics with what their orderings
+//! has written, races in LDS and global memory, barriers that not all waves reach, or a wave with some of its lanes,
+//! uses of what lanes read of lanes that are off, and registers that are used before the load into them was waited for.
+//! What orders two accesses: barriers, if the earlier one was waited for before the barrier, and atomics with what their orderings
 //! become in machine code, waits for stores before a release and cache invalidations behind an acquire. Each thread, of
 //! at most eight, makes notes that take four times the memory that it accesses. A report says which allocation an
 //! address is in or next to, and what [`Machine::alloc_labelled`] was told about it:

@@ -80,6 +80,12 @@ fn run_as(head: &str, how: How) -> String {
     kernel.args = &args;
     kernel.lds = number("lds");
     kernel.scratch = number("scratch");
+    kernel.split = match setting("mode") {
+        None => kernel.split,
+        Some("cu") => false,
+        Some("split") => true,
+        Some(mode) => panic!("{mode}"),
+    };
     let module = machine.load(&kernel.build()).expect("loads");
     let mut options = LaunchOptions::default();
     (options.check, options.threads, options.shuffle) = (true, how.threads, how.shuffle);
@@ -120,14 +126,17 @@ fn reports_are_as_recorded() {
 }
 
 /// The kinds of broken kernels, and for each a kernel that looks alike and is right.
-const KINDS: [(&str, &str); 18] = [
+const KINDS: [(&str, &str); 21] = [
     ("barrier_divergence", "all_waves_at_the_barrier"),
+    ("barrier_of_some_lanes", "barrier_of_a_short_wave"),
     ("budget", "loop_ends"),
     ("deadlock", "split_barrier_twice"),
     ("global_race", "global_neighbours"),
     ("illegal_instruction", "illegal_instruction_is_not_reached"),
     ("lds_bounds", "lds_is_filled_to_its_end"),
     ("lds_race", "lds_exchange_with_barrier"),
+    ("lane_off", "neighbour_is_not_used"),
+    ("late_at_barrier", "waits_before_the_barrier"),
     ("misaligned", "unaligned_loads_are_allowed"),
     ("missing_wait", "waits_in_order"),
     ("out_of_bounds", "bounds_are_checked_first"),

@@ -17,6 +17,16 @@ use amdgpu_device::memory::{VECTOR_BYTES, is_aligned, load, store};
 use amdgpu_device::prelude::*;
 use amdgpu_device::{wave, workgroup};
 
+/// Where an id leads.
+pub enum Place {
+    /// To an index of the dimension.
+    Index(usize),
+    /// Out of it, which is an error.
+    Outside,
+    /// Nowhere, by intention.
+    Nothing,
+}
+
 /// The type of an id.
 pub trait Id: Scalar {
     /// Its value.
@@ -27,6 +37,16 @@ pub trait Id: Scalar {
     fn index(self, size: usize) -> Option<usize> {
         let index = self.widen() as u64;
         if index < size as u64 && self != Self::HIGHEST { Some(index as usize) } else { None }
+    }
+
+    /// What it says of a dimension of `size`.
+    #[inline(always)]
+    fn place(self, size: usize) -> Place {
+        if self == Self::HIGHEST {
+            return Place::Nothing;
+        }
+        let index = self.widen() as u64;
+        if index < size as u64 { Place::Index(index as usize) } else { Place::Outside }
     }
 
     /// Whether it neither is an index of a dimension of `size`, nor stands for nothing.
@@ -468,13 +488,10 @@ impl<I: Id, T: Scalar> Columns<I, T> {
         let first = self.first(column, count);
         let (ids, inp) = (self.ids.wrapping_add(first), self.inp.wrapping_add(first));
         let mut outside = count;
-        let mut one = |j: usize, id: I, value: T| {
-            if let Some(index) = id.index(self.dst_dim_size) {
-                arrive(index, value);
-            }
-            if id.is_outside(self.dst_dim_size) {
-                outside = j;
-            }
+        let mut one = |j: usize, id: I, value: T| match id.place(self.dst_dim_size) {
+            Place::Index(index) => arrive(index, value),
+            Place::Outside => outside = j,
+            Place::Nothing => (),
         };
         // SAFETY: the caller's
         unsafe {
@@ -615,14 +632,13 @@ impl<I: Id, T: Scalar> Columns<I, T> {
                     (load(ids.wrapping_add(j * step)), load(inp.wrapping_add(j * step)))
                 };
                 let mut outside = None;
-                let mut one = |j: usize, e: usize, id: I, value: T| {
-                    if let Some(index) = id.index(dim) {
+                let mut one = |j: usize, e: usize, id: I, value: T| match id.place(dim) {
+                    Place::Index(index) => {
                         let sum = slot(index, e);
                         sum.write(sum.read().add(value));
                     }
-                    if id.is_outside(dim) {
-                        outside = Some(j * step + e);
-                    }
+                    Place::Outside => outside = Some(j * step + e),
+                    Place::Nothing => (),
                 };
                 // The next rows are under way while these are added.
                 let mut j = 0;

@@ -37,7 +37,10 @@ fn build(folder: &Path, profile: &str) -> Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("{} cannot be made", folder.display()))?;
 
     let library = folder.join(NAMES[1]);
-    let versions = shell::workspace().join("hip/libamdhip64.map");
+    let versions = built.join("libamdhip64.map");
+    let table = fs::read_to_string(shell::workspace().join("hip/functions.txt"))?;
+    fs::write(&versions, version_script(&table))
+        .with_context(|| format!("{} cannot be written", versions.display()))?;
     let mut cc = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
     cc.args(["-shared", "-Wl,--gc-sections", "-Wl,-soname,libamdhip64.so.6"]);
     cc.arg(format!("-Wl,--version-script={}", versions.display()));
@@ -58,6 +61,28 @@ fn build(folder: &Path, profile: &str) -> Result<()> {
     Ok(())
 }
 
+/// The linker's version script for a table of functions: each version is a node that depends on the one before.
+fn version_script(table: &str) -> String {
+    let mut nodes: Vec<(&str, Vec<&str>)> = Vec::new();
+    for line in table.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty()) {
+        match (line.strip_prefix("    "), nodes.last_mut()) {
+            (Some(name), Some((_, names))) => names.push(name),
+            _ => nodes.push((line, Vec::new())),
+        }
+    }
+    let mut script = String::new();
+    for (index, (version, names)) in nodes.iter().enumerate() {
+        let names: String = names.iter().map(|name| format!("  {name};\n")).collect();
+        script += &match index.checked_sub(1) {
+            None => {
+                format!("{version} {{\nglobal:\n{names}  amdhip64_is_candle_amdgpu;\nlocal:\n  *;\n}};\n")
+            }
+            Some(before) => format!("{version} {{\nglobal:\n{names}}} {};\n", nodes[before].0),
+        };
+    }
+    script
+}
+
 /// Runs programs that hipcc builds on the library, where there is a hipcc.
 pub fn test(_: bool) -> Result<()> {
     if !shell::in_path("hipcc") {
@@ -70,4 +95,35 @@ pub fn test(_: bool) -> Result<()> {
     let mut cargo = shell::cargo();
     cargo.args(["test", "--package", "amdhip", "--test", "programs", "--", "--include-ignored"]);
     shell::run(cargo.env("AMDHIP_TEST_LIBRARY", &folder))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_version_depends_on_the_one_before() {
+        let script =
+            version_script("# A comment.\n\nhip_4.2\n    hipB\n    hipA\n\nhip_4.3\n    hipC\nhip_4.4\n");
+        let first = "hip_4.2 {\nglobal:\n  hipB;\n  hipA;\n  amdhip64_is_candle_amdgpu;\nlocal:\n  *;\n};\n";
+        let others = "hip_4.3 {\nglobal:\n  hipC;\n} hip_4.2;\nhip_4.4 {\nglobal:\n} hip_4.3;\n";
+        assert_eq!(script, format!("{first}{others}"));
+    }
+
+    #[test]
+    fn the_table_has_every_version_in_order() {
+        let table = fs::read_to_string(shell::workspace().join("hip/functions.txt")).unwrap();
+        let versions: Vec<_> = table.lines().filter_map(|line| line.strip_prefix("hip_")).collect();
+        let expected = "4.2 4.3 4.4 4.5 5.0 5.1 5.2 5.3 5.5 5.6 6.0 6.1 6.2 6.4 6.5 7.1 7.2";
+        assert_eq!(versions.join(" "), expected);
+        let script = version_script(&table);
+        for (version, function) in [
+            ("4.5", "hipStreamGetCaptureInfo_v2"),
+            ("6.5", "hipLaunchKernelExC"),
+            ("7.2", "hipLibraryLoadData"),
+        ] {
+            let node = script.split_once(&format!("hip_{version} {{")).unwrap().1.split_once('}').unwrap().0;
+            assert!(node.contains(&format!("  {function};")), "{function} in {version}");
+        }
+    }
 }

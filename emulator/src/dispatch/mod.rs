@@ -340,6 +340,15 @@ impl Dispatch<'_> {
         }
     }
 
+    /// Whether the waves of a workgroup may run on different compute units: in WGP mode, or in threadgroup split mode.
+    fn is_split(&self) -> bool {
+        let descriptor = &self.info.descriptor;
+        match self.gfx.generation() {
+            Generation::Cdna => descriptor.rsrc3 >> 16 & 1 != 0,
+            _ => descriptor.rsrc1 >> 29 & 1 != 0,
+        }
+    }
+
     /// Registers that a wave starts with, for check mode.
     fn registers(&self) -> Registers {
         let descriptor = &self.info.descriptor;

@@ -68,7 +68,8 @@ impl<'a> Worker<'a> {
         let options = &dispatch.launch.options;
         let mut env = Env::new(dispatch.code, module.base, dispatch.memory, dispatch.lds, options.perturb);
         env.profile = options.profile.then(|| Tally::new(dispatch.code.ops.len()));
-        let check = |track| Check::new(waves, dispatch.lds, dispatch.code, track, dispatch.order_matters());
+        let order = (dispatch.order_matters(), dispatch.is_split());
+        let check = |track| Check::new(waves, dispatch.lds, dispatch.code, track, order);
         env.check = track.map(|track| Box::new(check(track)));
         Worker {
             dispatch,

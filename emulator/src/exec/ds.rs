@@ -392,7 +392,7 @@ impl Exec for Swizzle {
 }
 
 /// The lane that `lane` reads under a `ds_swizzle_b32` pattern.
-fn swizzled_lane(pattern: u32, lane: usize) -> usize {
+pub(super) fn swizzled_lane(pattern: u32, lane: usize) -> usize {
     let group = lane & !31;
     let lane_in_group = (lane & 31) as u32;
     let source = if pattern >= 0xe000 {

@@ -131,11 +131,12 @@ impl<'m> Env<'m> {
     pub fn barrier_divergence(&mut self, ending: bool) -> Option<Flow> {
         let (ended, waiting) =
             (self.waves - self.alive + u32::from(ending), self.arrived + u32::from(!ending));
-        if self.check.is_none() || ended == 0 || waiting == 0 {
+        if ended == 0 || waiting == 0 {
             return None;
         }
+        let places = self.check.as_ref()?.barrier_places(self.code, self.opened);
         let waves = self.waves;
-        Some(self.raise(Fault::BarrierDivergence { waiting, ended, waves }, None))
+        Some(self.raise(Fault::BarrierDivergence { waiting, ended, waves, places }, None))
     }
 
     /// Opens the barrier if every wave that has not ended is there.

@@ -268,6 +268,12 @@ impl Wave {
         u64::from(self.exec(0)) | u64::from(high) << 32
     }
 
+    /// Whether every lane is on.
+    #[inline(always)]
+    pub fn is_full(&self) -> bool {
+        self.exec64() == u64::MAX >> (64 - self.size())
+    }
+
     /// VCC of the whole wave; in a wave of 32 lanes the high half is zero.
     #[inline(always)]
     pub fn vcc64(&self) -> u64 {

@@ -43,6 +43,9 @@ pub struct Kernel<'a> {
     pub user_sgprs: u32,
     /// Dwords of arguments that go to scalar registers (gfx90a, gfx942).
     pub preload: u16,
+    /// Whether a workgroup's waves may run on different compute units: WGP mode, LLVM's default where there is one, or
+    /// gfx90a's and gfx942's threadgroup split mode.
+    pub split: bool,
 }
 
 impl<'a> Kernel<'a> {
@@ -58,6 +61,7 @@ impl<'a> Kernel<'a> {
             max_workgroup_size: 1024,
             user_sgprs: 2,
             preload: 0,
+            split: gfx.generation() != Generation::Cdna,
         }
     }
 
@@ -192,7 +196,10 @@ impl<'a> Kernel<'a> {
         put(4, &self.scratch.to_le_bytes());
         put(16, &entry.to_le_bytes());
         // Denormals kept in every format, DX10_CLAMP, IEEE.
-        put(48, &(0xf0u32 << 12 | 1 << 21 | 1 << 23).to_le_bytes());
+        let is_cdna = self.gfx.generation() == Generation::Cdna;
+        let wgp = u32::from(self.split && !is_cdna) << 29;
+        put(44, &(u32::from(self.split && is_cdna) << 16).to_le_bytes());
+        put(48, &(0xf0u32 << 12 | 1 << 21 | 1 << 23 | wgp).to_le_bytes());
         // User SGPRs, workgroup ids, three work-item ids.
         put(52, &(self.user_sgprs << 1 | 7 << 7 | 2 << 11).to_le_bytes());
         let wave32 = u16::from(self.gfx.wave_size() == 32) << 10;

@@ -40,6 +40,7 @@ macro_rules! hip_functions {
     )*};
 }
 
+mod absent;
 mod context;
 mod device;
 mod error;
@@ -51,6 +52,7 @@ mod per_thread;
 mod program;
 mod stream;
 
+pub use absent::*;
 pub use context::*;
 pub use device::*;
 pub use error::*;

@@ -47,3 +47,11 @@ int hipGetLastError(void) {
     last_error = 0;
     return code;
 }
+
+/* A function that the library under test knows by name alone: arguments in every kind of place. */
+int hipMemcpy3DPeer(long a, double b, long c, float d, long e, long f, long g, long h, long i, double j, short k) {
+    char call[200];
+    snprintf(call, sizeof call, "hipMemcpy3DPeer %ld %g %ld %g %ld %ld %ld %ld %ld %g %d", a, b, c, (double)d, e, f, g, h,
+             i, j, k);
+    return said(call, 12);
+}

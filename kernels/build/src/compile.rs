@@ -21,11 +21,15 @@ use crate::toolchain::Toolchain;
 ///
 /// LLVM's passes do not run in rustc but once, in opt, when the module has its intrinsics and its launch bounds.
 /// Everything can be inlined across crates, and a panic is a trap: so one crate's module has all that it needs.
-const RUSTFLAGS: [&str; 4] = [
+///
+/// MIR does not know that barriers and wave operations are convergent. Jump threading copies blocks, and with them such
+/// calls, to both sides of a branch: waves of one workgroup then wait at different barriers.
+const RUSTFLAGS: [&str; 5] = [
     "-Zunstable-options",
     "-Cno-prepopulate-passes",
     "-Cpanic=immediate-abort",
     "-Zcross-crate-inline-threshold=always",
+    "-Zmir-enable-passes=-JumpThreading",
 ];
 
 /// Files between the steps, by extension.
@@ -308,7 +312,10 @@ impl Job<'_> {
         fs::write(&edited, text).map_err(io("cannot write", &edited))?;
         let mut opt = Command::new(&tools.opt);
         // Loops over a layout's dimensions have few turns: unrolled, they are a third of the code and no faster.
-        opt.args(["-passes=globaldce,default<O3>", "-unroll-runtime=false", &cpu])
+        // rustc marks no function as convergent, so that LLVM would copy, hoist or merge calls of those with a barrier or
+        // a wave operation inside. As for HIP all are, until LLVM finds which have none.
+        let convergent = "-force-attribute=convergent";
+        opt.args(["-passes=globaldce,default<O3>", "-unroll-runtime=false", convergent, &cpu])
             .arg(&edited)
             .arg("-o")
             .arg(&optimised);

@@ -97,6 +97,81 @@ fn workgroup_memory_barriers_and_atomics() {
     }
 }
 
+/// What the kernels of `convergence` leave where the first `active` of 256 work-items exchange numbers.
+fn exchanged(active: u32) -> Vec<u32> {
+    (0..256).map(|id| active.saturating_sub(id)).collect()
+}
+
+#[test]
+fn barriers_between_divergent_branches_are_met_by_all_waves() {
+    let families = compile("kernels").unwrap_or_else(|e| panic!("{e}"));
+    let convergence = families.iter().find(|f| f.name == "convergence").unwrap();
+    for device in Device::each(convergence) {
+        let out = device.buffer(&[0; 4 * 512]);
+        for active in 1..=256 {
+            for kernel in [
+                "before_a_return",
+                "between_ifs",
+                "between_matches",
+                "between_short_circuits",
+                "in_a_closure",
+                "in_a_loop",
+                "through_global",
+            ] {
+                device.machine.write(out, &[0; 4 * 512]).unwrap();
+                let words = if kernel == "between_short_circuits" {
+                    [u64::from(active) | 256 << 32, out]
+                } else {
+                    [u64::from(active), out]
+                };
+                let gfx = device.machine.gfx();
+                device
+                    .launch(kernel, 1, 256, 0, &words)
+                    .unwrap_or_else(|report| panic!("{kernel} of {active} on {gfx}: {report}"));
+                let expected = bytes(exchanged(active).iter().map(|x| x.to_le_bytes()));
+                assert_eq!(device.read(out, 4 * 256), expected, "{kernel} of {active} on {gfx}");
+            }
+        }
+    }
+}
+
+#[test]
+fn wave_operations_between_divergent_branches_are_of_all_lanes() {
+    let families = compile("kernels").unwrap_or_else(|e| panic!("{e}"));
+    let convergence = families.iter().find(|f| f.name == "convergence").unwrap();
+    for device in Device::each(convergence) {
+        let size = device.machine.gfx().wave_size() as usize;
+        let [votes, shuffled, sums] = [8, 4, 4].map(|element| device.buffer(&vec![0; element * 256]));
+        for active in 1..=256u32 {
+            device
+                .launch("waves_between_ifs", 1, 256, 0, &[u64::from(active), votes, shuffled, sums])
+                .unwrap();
+            let values: Vec<u32> = (0..256).map(|id| if id < active { id + 2 } else { 1 }).collect();
+            let waves = values.chunks(size);
+            let vote =
+                |wave: &[u32]| wave.iter().enumerate().map(|(i, &x)| u64::from(x > 1) << i).sum::<u64>();
+            let expected_votes: Vec<u64> = waves.clone().flat_map(|w| vec![vote(w); size]).collect();
+            let expected_sums: Vec<u32> = waves.flat_map(|w| vec![w.iter().sum::<u32>(); size]).collect();
+            let gfx = device.machine.gfx();
+            for id in 0..256 {
+                // The branch after the operations inverts what work-items beyond `active` write.
+                let flip = if (id as u32) < active { 0 } else { u64::MAX };
+                let words = |address, len| u64_of(&device.read(address + (id * len) as u64, len));
+                let context = format!("work-item {id} of {active} on {gfx}");
+                assert_eq!(words(votes, 8), expected_votes[id] ^ flip, "ballot, {context}");
+                let low = flip & u64::from(u32::MAX);
+                assert_eq!(words(shuffled, 4), u64::from(values[id ^ 1]) ^ low, "shuffle, {context}");
+                assert_eq!(words(sums, 4), u64::from(expected_sums[id]) ^ low, "sum, {context}");
+            }
+        }
+    }
+}
+
+/// A number of up to 8 bytes, the lowest first.
+fn u64_of(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte))
+}
+
 #[test]
 fn a_panic_is_reported_as_one_and_names_its_line() {
     let families = compile("kernels").unwrap_or_else(|e| panic!("{e}"));

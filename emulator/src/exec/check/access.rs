@@ -1,7 +1,8 @@
 //! Accesses to LDS and global memory: whether what they read was written, and whether they race.
 
 use super::race::{Cell, Mark, Place, Unconfirmed};
-use super::{Check, Found};
+use super::shadow::{Span, counter_of};
+use super::{Check, Found, place_of};
 use crate::exec::lanes::{Lanes, lanes_of};
 use crate::exec::op::{Dst, Flow, Op};
 use crate::exec::wave::{LANES, Wave};
@@ -118,12 +119,40 @@ impl Check<'_> {
     /// The number of the wave as it is now; see [`race`](super::race).
     #[inline(always)]
     fn actor(&mut self, wave: &Wave, epoch: u32) -> u32 {
-        let shadow = &mut self.waves[wave.index as usize];
+        let shadow = &self.waves[wave.index as usize];
         if shadow.actor == 0 || shadow.actor_epoch != epoch {
-            let actor = self.races.new_actor(wave.index, epoch);
+            let late = self.races.begin_epoch(epoch);
+            late.into_iter().for_each(|late| self.mark_late(late));
+            let actor = self.races.add_actor(wave.index, epoch);
+            let shadow = &mut self.waves[wave.index as usize];
             (shadow.actor, shadow.last_actor, shadow.actor_epoch) = (actor, actor, epoch);
         }
-        shadow.actor
+        self.waves[wave.index as usize].actor
+    }
+
+    /// Gives what a late access has left in cells to an actor of its own, if it is still there.
+    #[cold]
+    fn mark_late(&mut self, late: u32) {
+        let (actor, spans) = self.races.late_actor(late);
+        for Span { in_lds, writes, start, end, actor: old, op } in spans {
+            let (from, to) = (start / 4, end.div_ceil(4));
+            let change = |mark: &mut Mark| {
+                if mark.actor == old && mark.op() == op {
+                    mark.actor = actor;
+                }
+            };
+            let cells = if in_lds {
+                let range = from as usize..to as usize;
+                if !writes {
+                    self.lds_readers[range.clone()].iter_mut().for_each(change);
+                }
+                &mut self.lds[range]
+            } else {
+                // SAFETY: the span lies within an allocation, and this is the only reference to cells.
+                unsafe { self.global.of(from * 4, (to - from) as usize) }
+            };
+            cells.iter_mut().for_each(|cell| change(if writes { &mut cell.write } else { &mut cell.read }));
+        }
     }
 
     #[inline(always)]
@@ -296,6 +325,9 @@ impl Check<'_> {
         if IN_LDS {
             (self.lds, self.lds_readers) = (taken, others);
         }
+        if self.waves.len() > 1 && (IN_LDS || self.split) {
+            self.spans.push(Span { in_lds: IN_LDS, writes, start, end, actor, op: lanes.op.inst });
+        }
         found
     }
 
@@ -325,7 +357,7 @@ impl Check<'_> {
             let is_store = lanes.access == Access::Write || kind == Access::Write;
             if read.is_atomic() && is_store && (is_read || kind == Access::Read) {
                 if is_read {
-                    self.races.acquire_store(place, other.actor, mark.actor);
+                    self.races.acquire_store(place, other, mark.actor);
                 }
                 return None;
             }
@@ -343,14 +375,30 @@ impl Check<'_> {
         if lanes.access == Access::Atomic
             && kind == Access::Read
             && other.bytes() == 0xf
-            && let Some(reader) = self.races.wave_of(other).filter(|&wave| !self.waves[wave as usize].ended)
+            && let Some(reader) =
+                self.races.wave_of(other).filter(|&wave| self.waves[wave as usize].ended_at.is_none())
         {
             let unconfirmed = Unconfirmed { op: other.op(), address, size: 4, lane: None, other: mark };
             self.races.unconfirmed.insert((reader, place), unconfirmed);
             return None;
         }
+        let missing = self.races.late(other).filter(|_| self.races.wave_of(other).is_some());
+        let missing = missing.and_then(|late| Some((late.barrier?, late.queue)));
         let other = self.races.other(env.code, other, kind);
-        let fault = race(IN_LDS, &env.view, lanes.access, (lanes.addresses[lane], lanes.size), other);
+        let (access, address, size) = (lanes.access, lanes.addresses[lane], lanes.size);
+        let fault = match missing {
+            Some((barrier, queue)) => Fault::MissingWaitAtBarrier {
+                access,
+                space: if IN_LDS { Space::Lds } else { Space::Global },
+                address,
+                size,
+                counter: counter_of(env.gfx, queue),
+                other: Box::new(other),
+                nearest: (!IN_LDS).then(|| nearest(&env.view, address)),
+                places: vec![place_of(env.code, "the barrier", barrier)],
+            },
+            None => race(IN_LDS, &env.view, access, (address, size), other),
+        };
         Some(Box::new(Found { fault, lane: Some(number), op: None }))
     }
 

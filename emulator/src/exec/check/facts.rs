@@ -1,5 +1,6 @@
 //! What check mode has to know about each instruction.
 
+use super::off::Cross;
 use super::shadow::{COUNTERS, LDS, LOAD, Load, SCALAR, SCALARS, STORE, registers};
 use crate::exec::Code;
 use crate::exec::atomic::Operation;
@@ -41,6 +42,14 @@ pub(super) struct Facts {
     pub returns: bool,
     /// The wave ends here, or waits for the others of its workgroup.
     pub stops: bool,
+    /// It is the workgroup's barrier, or the signal or wait that are half of one.
+    pub is_barrier: bool,
+    /// The wave comes to the workgroup's barrier: a wait apart, which it does after that.
+    pub arrives: bool,
+    /// How its lanes read other lanes.
+    pub crosses: Option<Cross>,
+    /// A branch with a condition.
+    pub branches: bool,
     pub ends: bool,
     /// From here on loads see what other workgroups have released.
     pub invalidates: bool,
@@ -111,8 +120,16 @@ impl FactTable {
         let (queues, unordered) = queues(inst, gfx.generation());
         let range = inst.dsts().first().map_or(0..0, registers);
         let returns = !inst.dsts().is_empty();
-        let store = !returns && !matches!(inst.format, Format::Ds | Format::Smem);
-        let load = Load { first: range.start as u16, count: range.len() as u16, unordered, store };
+        let store = !returns && !loads_to_lds(inst) && !matches!(inst.format, Format::Ds | Format::Smem);
+        let is_barrier = inst.name.starts_with("s_barrier") && is_of_workgroup(inst);
+        let load = Load {
+            first: range.start as u16,
+            count: range.len() as u16,
+            unordered,
+            store,
+            spans: 0,
+            late: 0,
+        };
         let mut facts = Facts {
             nothing: false,
             plain: false,
@@ -128,13 +145,17 @@ impl FactTable {
             compares_and_swaps: op.atomic == Some(Operation::CmpSwap),
             returns,
             stops: is_end(inst) || inst.name.starts_with("s_barrier"),
+            is_barrier,
+            arrives: is_barrier && inst.name != "s_barrier_wait",
+            crosses: Cross::of(inst),
+            branches: inst.name.starts_with("s_cbranch"),
             ends: is_end(inst),
             invalidates: invalidates(inst),
         };
         let moves =
             facts.decides.len + facts.data.len != 0 || !facts.waits.is_empty() || !facts.queues.is_empty();
         facts.plain = !moves && !facts.stops && !facts.invalidates;
-        facts.nothing = facts.plain && facts.settled.len == 0 && facts.parts.is_empty();
+        facts.nothing = facts.plain && !facts.branches && facts.settled.len == 0 && facts.parts.is_empty();
         facts
     }
 
@@ -184,6 +205,16 @@ pub(super) fn synchronises(gfx: Gfx, inst: &Inst) -> bool {
 
 fn is_end(inst: &Inst) -> bool {
     inst.name.starts_with("s_endpgm")
+}
+
+/// Whether a barrier instruction is for the workgroup's barrier: it names no other.
+fn is_of_workgroup(inst: &Inst) -> bool {
+    inst.name == "s_barrier"
+        || inst.operands.iter().any(|operand| match *operand {
+            Operand::InlineInt(id) => id == -1,
+            Operand::Imm(id) => id as i16 == -1,
+            _ => false,
+        })
 }
 
 /// Whether a load or store is one that the whole device sees: cache policy bits say so for atomic loads, and on
@@ -281,16 +312,25 @@ fn queues(inst: &Inst, generation: Generation) -> (Vec<usize>, bool) {
     if is_cache {
         return (Vec::new(), false);
     }
-    let is_store = inst.dsts().is_empty();
+    let is_store = inst.dsts().is_empty() && !loads_to_lds(inst);
     let store = if generation == Generation::Cdna { LOAD } else { STORE };
     match inst.format {
         Format::Smem => (vec![if generation == Generation::Gfx12 { SCALAR } else { LDS }], true),
         Format::Ds => (vec![LDS], false),
+        // Who knows what it leads to.
+        Format::Flat if is_store => (vec![store, LDS], true),
         Format::Flat | Format::Global | Format::Scratch | Format::Mubuf if is_store => (vec![store], false),
-        Format::Flat => (vec![LOAD, LDS], true),
-        Format::Global | Format::Scratch | Format::Mubuf => (vec![LOAD], false),
+        Format::Flat if !loads_to_lds(inst) => (vec![LOAD, LDS], true),
+        Format::Flat | Format::Global | Format::Scratch | Format::Mubuf => (vec![LOAD], false),
         _ => (Vec::new(), false),
     }
+}
+
+/// Whether an instruction loads from memory to LDS: it counts as a load, and what it writes is there once it has been
+/// waited for as one.
+fn loads_to_lds(inst: &Inst) -> bool {
+    matches!(inst.format, Format::Flat | Format::Global | Format::Scratch | Format::Mubuf)
+        && (inst.mods.lds || inst.name.contains("_load_lds_"))
 }
 
 /// How much a wait leaves on which counters.

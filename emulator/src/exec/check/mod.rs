@@ -11,6 +11,7 @@
 
 mod access;
 mod facts;
+mod off;
 mod race;
 mod shadow;
 
@@ -18,11 +19,11 @@ use self::facts::FactTable;
 use self::race::Races;
 pub(crate) use self::race::{Cell, Mark, Touched};
 pub(crate) use self::shadow::Registers;
-use self::shadow::{Shadow, name_of};
+use self::shadow::{LDS, Shadow, Span, name_of};
 use super::op::{Op, Unit};
 use super::wave::Wave;
 use super::{Code, Env};
-use crate::fault::Fault;
+use crate::fault::{CodePlace, Fault};
 use crate::gfx::Gfx;
 use crate::inst::Inst;
 use crate::memory::{Track, View};
@@ -43,6 +44,10 @@ pub(crate) struct Check<'m> {
     races: Races,
     /// Lanes of the value under way to memory that hold something, per half.
     stored: [u32; 2],
+    /// The waves of a workgroup may run on different compute units; see [`race`].
+    split: bool,
+    /// What the instruction that is executed has accessed.
+    spans: Vec<Span>,
 }
 
 /// Whether any of a kernel's instructions may order workgroups, atomics that give an old value aside.
@@ -67,9 +72,15 @@ pub(crate) struct Found {
 }
 
 impl<'m> Check<'m> {
-    pub fn new(waves: u32, lds: u32, code: &Code, global: Track<'m>, order: bool) -> Check<'m> {
+    pub fn new(
+        waves: u32,
+        lds: u32,
+        code: &Code,
+        global: Track<'m>,
+        (order, split): (bool, bool),
+    ) -> Check<'m> {
         Check {
-            waves: vec![Shadow::default(); waves as usize],
+            waves: (0..waves).map(|_| Shadow::default()).collect(),
             lds_written: vec![false; lds as usize],
             lds: vec![Cell::default(); lds as usize / 4 + 1],
             lds_readers: vec![Mark::default(); lds as usize / 4 + 1],
@@ -77,6 +88,8 @@ impl<'m> Check<'m> {
             facts: FactTable::new(code),
             races: Races::new(global.first_actor, order),
             stored: [0; 2],
+            split,
+            spans: Vec::new(),
             global,
         }
     }
@@ -91,6 +104,7 @@ impl<'m> Check<'m> {
     /// Forgets what belongs to a workgroup; `registers` says what the dispatcher has set.
     pub fn begin_workgroup(&mut self, workgroup: [u32; 3], waves: &[Wave], user: Registers, code: &Code) {
         self.races.begin_workgroup(workgroup);
+        self.spans.clear();
         self.lds_written.fill(false);
         for (shadow, wave) in self.waves.iter_mut().zip(waves) {
             shadow.begin(wave, user, code);
@@ -109,6 +123,9 @@ impl<'m> Check<'m> {
         }
         let shadow = &mut self.waves[wave.index as usize];
         let found = |fault| Some(Box::new(Found { fault, lane: None, op: None }));
+        if facts.branches {
+            shadow.branch = op.inst + 1;
+        }
         if shadow.underway != 0
             && let Some(fault) = shadow.missing_wait(facts, table, code)
         {
@@ -124,6 +141,13 @@ impl<'m> Check<'m> {
                 for half in 0..wave.halves() {
                     self.stored[half] &= shadow.lanes(wave, usize::from(register), half);
                 }
+            }
+        }
+        if (facts.crosses.is_some() && !wave.is_full()) || shadow.off.is_some() {
+            let uses = (table.numbers(facts.decides), facts.purpose, table.numbers(facts.data));
+            let found = off::step(&mut shadow.off, facts.crosses, uses, (wave, op, inst, code));
+            if found.is_some() {
+                return found;
             }
         }
         match &facts.parts[..] {
@@ -149,8 +173,29 @@ impl<'m> Check<'m> {
         for &(queue, left) in &facts.waits {
             shadow.drain(queue, left);
         }
+        if !shadow.settled.is_empty() {
+            settle(shadow, &mut self.races);
+        }
         if facts.stops || facts.invalidates {
-            shadow.ended |= facts.ends;
+            if facts.ends {
+                shadow.ended_at = Some(op.inst);
+            }
+            if facts.is_barrier
+                && let Some(found) = lanes_off(wave)
+            {
+                return Some(found);
+            }
+            if facts.arrives {
+                let races = &mut self.races;
+                shadow.each_access(|queue, load, spans| {
+                    if load.late == 0 {
+                        let spans = spans.collect();
+                        load.late = races.add_late(wave.index, queue, Some(op.inst), spans) + 1;
+                    }
+                    races.arrive(load.late - 1, Some(op.inst));
+                });
+                (shadow.arrivals, shadow.arrived_at) = (shadow.arrivals + 1, op.inst);
+            }
             let (stops, invalidates) = (facts.stops, facts.invalidates);
             if invalidates {
                 self.races.invalidate(wave.index, epoch);
@@ -162,6 +207,26 @@ impl<'m> Check<'m> {
         None
     }
 
+    /// The barriers at which waves are, where others have ended, and the branches that led there.
+    pub fn barrier_places(&self, code: &Code, opened: u32) -> Vec<CodePlace> {
+        let mut places: Vec<CodePlace> = Vec::new();
+        let mut add = |what, op| {
+            let place = place_of(code, what, op);
+            if !places.contains(&place) {
+                places.push(place);
+            }
+        };
+        let waiting = |shadow: &&Shadow| shadow.arrivals > opened && shadow.ended_at.is_none();
+        self.waves.iter().filter(waiting).for_each(|shadow| add("the barrier", shadow.arrived_at));
+        for (end, branch) in self.waves.iter().filter_map(|shadow| Some((shadow.ended_at?, shadow.branch))) {
+            add("ended", end);
+            if branch != 0 {
+                add("behind the branch", branch - 1);
+            }
+        }
+        places
+    }
+
     /// Notes the load or store that an instruction has started.
     #[inline(always)]
     pub fn after(&mut self, wave: &Wave, op: &Op) {
@@ -169,10 +234,60 @@ impl<'m> Check<'m> {
             return;
         }
         let Some(facts) = self.facts.of(op) else { return };
+        let shadow = &mut self.waves[wave.index as usize];
+        if self.spans.is_empty() {
+            facts.queues.iter().for_each(|&queue| shadow.start_load(queue, facts.load));
+            return;
+        }
+        // A flat access to LDS is over when LDS has answered.
+        let of = |span: &Span| facts.queues.iter().copied().find(|&queue| (queue == LDS) == span.in_lds);
+        let first = facts.queues.first().copied();
         for &queue in &facts.queues {
-            self.waves[wave.index as usize].start_load(queue, facts.load);
+            let mut load = facts.load;
+            for span in self.spans.iter().filter(|span| of(span).or(first) == Some(queue)) {
+                shadow.add_span(queue, *span);
+                load.spans += 1;
+            }
+            if load.spans != 0 && shadow.actor_epoch < shadow.arrivals {
+                // It comes behind the signal of a split barrier that has not opened.
+                let spans = self.spans.iter().filter(|span| of(span).or(first) == Some(queue)).copied();
+                let late = self.races.add_late(wave.index, queue, None, spans.collect());
+                self.races.arrive(late, None);
+                load.late = late + 1;
+            }
+            shadow.start_load(queue, load);
+        }
+        self.spans.clear();
+        if !shadow.settled.is_empty() {
+            settle(shadow, &mut self.races);
         }
     }
+}
+
+/// Notes the late accesses of a wave that it has waited for.
+#[cold]
+fn settle(shadow: &mut Shadow, races: &mut Races) {
+    shadow.settled.drain(..).for_each(|late| races.settle(late, shadow.arrivals));
+    // What it releases from here on is told apart.
+    shadow.actor = 0;
+}
+
+/// A place in the code, without its source, which is looked up for the report.
+fn place_of(code: &Code, what: &'static str, op: u32) -> CodePlace {
+    let instruction = code.text_of(op).unwrap_or_default();
+    CodePlace { what, pc: code.address_of(op), instruction, source: Vec::new() }
+}
+
+/// A wave that meets a barrier with part of the lanes that it began with: the hardware counts waves and does not care,
+/// but those lanes do not take part in what the barrier is for, or the wave comes to another one with them.
+fn lanes_off(wave: &Wave) -> Option<Box<Found>> {
+    let lanes = wave.work_items;
+    let off = u64::MAX >> (64 - lanes.clamp(1, 64)) & !wave.exec64();
+    if off == 0 {
+        return None;
+    }
+    let fault = Fault::BarrierOfSomeLanes { off: off.count_ones(), lanes };
+    Some(Box::new(Found { fault, lane: Some(off.trailing_zeros()), op: None }))
 }
 
 impl Env<'_> {

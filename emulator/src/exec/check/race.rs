@@ -9,6 +9,12 @@
 //!   cache. Loads with the cache policy of atomic loads count as such an atomic. An atomic has no scope of its own
 //!   in machine code: these waits and invalidations are what a scope and an ordering become.
 //!
+//! A barrier does not wait for memory. An access that its wave has not waited for when it comes to the barrier (or that
+//! it makes between the two halves of a split one) is late: it gets an actor of its own, and is ordered by the barriers
+//! that the wave comes to behind the wait for it. LDS is so everywhere; accesses to global memory only where the waves
+//! of a workgroup may run on different compute units (gfx10 on in WGP mode, gfx90a and gfx942 in threadgroup split mode):
+//! elsewhere they go through one cache in order, and LLVM does not wait either.
+//!
 //! Accesses that are both atomic do not race. LLVM begins a compare-and-swap loop with a plain load; a plain, aligned
 //! load of 4 or 8 bytes is therefore taken as atomic if its wave makes a compare-and-swap on the address before it
 //! ends or stands at a barrier, and is a race if it does not.
@@ -16,6 +22,7 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
+use super::shadow::{LDS, Span};
 use crate::exec::Code;
 use crate::fault::{Access, OtherAccess};
 
@@ -167,6 +174,21 @@ pub(super) struct Unconfirmed {
     pub other: Mark,
 }
 
+/// Accesses of an instruction that a barrier does not order.
+#[derive(Clone)]
+pub(super) struct Late {
+    wave: u32,
+    /// Of the first actor that the cells had.
+    origin: u32,
+    epoch: u32,
+    pub queue: usize,
+    /// The barrier that the wave has come to without a wait; `None` if it had come to it before.
+    pub barrier: Option<u32>,
+    spans: Vec<Span>,
+    /// How often the wave had come to a barrier, and the last actor's number, when it had waited.
+    settled: Option<(u32, u32)>,
+}
+
 /// Where a dword is: its address, and whether that is one in LDS.
 pub(super) type Place = (bool, u64);
 
@@ -218,6 +240,12 @@ pub(super) struct Races {
     local: Map<(u32, Place), Acquired>,
     /// Those of them that count for other workgroups' accesses: the wave has invalidated its cache.
     device: Map<(u32, Place), Acquired>,
+    /// Late accesses, by number.
+    late: Vec<Late>,
+    /// The late access that an actor stands for.
+    late_of: Map<u32, u32>,
+    /// Those that become actors when the barrier has opened.
+    arriving: Vec<u32>,
     /// By wave and dword.
     pub unconfirmed: std::collections::BTreeMap<(u32, Place), Unconfirmed>,
 }
@@ -235,6 +263,9 @@ impl Races {
             releases: Map::default(),
             local: Map::default(),
             device: Map::default(),
+            late: Vec::new(),
+            late_of: Map::default(),
+            arriving: Vec::new(),
             unconfirmed: Default::default(),
         }
     }
@@ -251,13 +282,66 @@ impl Races {
         self.local.clear();
         self.device.clear();
         self.unconfirmed.clear();
+        self.arriving.clear();
+        if self.orders_workgroups {
+            self.late.iter_mut().for_each(|late| late.spans = Vec::new());
+        } else {
+            // Nothing orders what a later workgroup does.
+            self.late.clear();
+            self.late_of.clear();
+        }
+    }
+
+    /// Begins an epoch, if this is the first time that anyone is in it, and says which late accesses are under way.
+    #[inline(always)]
+    pub fn begin_epoch(&mut self, epoch: u32) -> Vec<u32> {
+        if self.epoch == epoch {
+            return Vec::new();
+        }
+        (self.first_of_epoch, self.epoch) = (self.last_actor(), epoch);
+        std::mem::take(&mut self.arriving)
+    }
+
+    /// Notes a load or store that its wave has not waited for when it comes to a barrier, and gives its number.
+    pub fn add_late(&mut self, wave: u32, queue: usize, barrier: Option<u32>, spans: Vec<Span>) -> u32 {
+        let origin = spans.first().map_or(0, |span| span.actor);
+        let epoch = if origin == 0 { 0 } else { self.actor(origin).epoch };
+        self.late.push(Late { wave, origin, epoch, queue, barrier, spans, settled: None });
+        self.late.len() as u32 - 1
+    }
+
+    /// The wave comes to another barrier, and has not waited for a late access.
+    pub fn arrive(&mut self, late: u32, barrier: Option<u32>) {
+        let access = &mut self.late[late as usize];
+        access.barrier = access.barrier.or(barrier);
+        self.arriving.push(late);
+    }
+
+    /// The wave has waited for a late access, having come to so many barriers.
+    pub fn settle(&mut self, late: u32, arrivals: u32) {
+        let last = self.last_actor();
+        self.late[late as usize].settled = Some((arrivals, last));
+    }
+
+    /// Makes a late access an actor, and gives its number and the spans as they were.
+    pub fn late_actor(&mut self, late: u32) -> (u32, Vec<Span>) {
+        let Late { wave, epoch, .. } = self.late[late as usize];
+        let number = self.add_actor(wave, epoch);
+        self.late_of.insert(number, late);
+        let spans = &mut self.late[late as usize].spans;
+        let old = spans.clone();
+        spans.iter_mut().for_each(|span| span.actor = number);
+        (number, old)
+    }
+
+    /// The late access that a mark is of.
+    pub fn late(&self, mark: Mark) -> Option<&Late> {
+        let number = self.late_of.get(&mark.actor)?;
+        self.late.get(*number as usize)
     }
 
     /// A new actor's number.
-    pub fn new_actor(&mut self, wave: u32, epoch: u32) -> u32 {
-        if self.epoch != epoch {
-            (self.first_of_epoch, self.epoch) = (self.last_actor(), epoch);
-        }
+    pub fn add_actor(&mut self, wave: u32, epoch: u32) -> u32 {
         // Past this, which takes gigabytes, waves stay the same actor.
         if self.actors.len() < (u32::MAX / 4) as usize {
             let group = self.workgroups.len() as u32 - 1;
@@ -361,7 +445,11 @@ impl Races {
     pub fn is_ordered(&self, other: Mark, actor: u32) -> bool {
         let (a, b) = (self.actor(other.actor), self.actor(actor));
         let same_group = a.group == b.group;
-        if same_group && (a.wave == b.wave || a.epoch < b.epoch) {
+        let late = self.late(other);
+        let settled = late.map(|late| late.settled.unwrap_or((u32::MAX, u32::MAX)));
+        // How many barriers its wave had come to when it was over.
+        let epoch = settled.map_or(a.epoch, |(epoch, _)| epoch);
+        if same_group && (a.wave == b.wave || epoch < b.epoch) {
             return true;
         }
         let acquired = if same_group { &self.local } else { &self.device };
@@ -372,10 +460,16 @@ impl Races {
             let releases = &releases[..(count as usize).min(releases.len())];
             // Workgroups run one after the other.
             let start = releases.partition_point(|release| self.actor(release.actor).group < a.group);
-            let of_group = releases[start..].iter().map(|release| (self.actor(release.actor), release.limit));
-            of_group
-                .take_while(|(by, _)| by.group == a.group)
-                .any(|(by, limit)| by.wave == a.wave && other.actor <= limit || a.epoch < by.epoch)
+            let of_group = releases[start..].iter().map(|release| (self.actor(release.actor), release));
+            of_group.take_while(|(by, _)| by.group == a.group).any(|(by, release)| {
+                let is_over = match (late, settled) {
+                    // LDS keeps the order of a wave's accesses.
+                    (Some(late), _) if late.queue == LDS && place.0 => other.actor < release.actor,
+                    (_, Some((_, number))) => number < release.actor,
+                    _ => other.actor <= release.limit,
+                };
+                by.wave == a.wave && is_over || epoch < by.epoch
+            })
         })
     }
 
@@ -406,7 +500,8 @@ impl Races {
 
     /// A load that the device sees comes after a plain store that it may have read, and so after what the storing
     /// wave had waited for before.
-    pub fn acquire_store(&mut self, place: Place, storer: u32, actor: u32) {
+    pub fn acquire_store(&mut self, place: Place, storer: Mark, actor: u32) {
+        let storer = self.late(storer).map_or(storer.actor, |late| late.origin);
         self.release(place, storer, storer - 1);
         self.acquire(place, actor);
     }

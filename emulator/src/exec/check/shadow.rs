@@ -3,11 +3,12 @@
 use std::collections::VecDeque;
 
 use super::facts::{FactTable, Facts, Part};
+use super::off::Off;
 use crate::exec::Code;
 use crate::exec::op::{Dst, scalar_slot};
 use crate::exec::wave::{AGPR, Wave, slot};
 use crate::fault::Fault;
-use crate::gfx::Generation;
+use crate::gfx::{Generation, Gfx};
 use crate::inst::Operand;
 
 /// Where scalar registers begin in the numbering of [`registers`].
@@ -21,7 +22,7 @@ pub(super) const SCALAR: usize = 3;
 pub(super) const COUNTERS: usize = 4;
 
 /// A wave's registers and what is on its way to them.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub(super) struct Shadow {
     /// Lanes of each vector register (by half) that were written.
     vector: Vec<u32>,
@@ -39,7 +40,31 @@ pub(super) struct Shadow {
     /// The wave's last actor, and the last one all of whose stores have been waited for.
     pub last_actor: u32,
     pub settled_actor: u32,
-    pub ended: bool,
+    /// How often the wave has come to the workgroup's barrier, and where it last did.
+    pub arrivals: u32,
+    pub arrived_at: u32,
+    /// The last branch with a condition, plus one; 0 for none.
+    pub branch: u32,
+    /// Where the wave has ended.
+    pub ended_at: Option<u32>,
+    /// What the loads and stores of each queue access, as many as they say.
+    spans: [VecDeque<Span>; COUNTERS],
+    /// What depends on lanes that were off, if anything does.
+    pub off: Option<Box<Off>>,
+    /// Late accesses (see [`race`](super::race)) that have been waited for since anyone asked.
+    pub settled: Vec<u32>,
+}
+
+/// Neighbouring bytes that an instruction accesses.
+#[derive(Clone, Copy)]
+pub(super) struct Span {
+    pub in_lds: bool,
+    pub writes: bool,
+    pub start: u64,
+    pub end: u64,
+    /// Who their cells say it was, and with which instruction.
+    pub actor: u32,
+    pub op: u32,
 }
 
 /// A load or store under way.
@@ -50,6 +75,23 @@ pub(super) struct Load {
     /// It may come back in any order with others.
     pub unordered: bool,
     pub store: bool,
+    /// How many of its queue's spans it has.
+    pub spans: u32,
+    /// Its number among the late accesses, plus one; 0 for none.
+    pub late: u32,
+}
+
+/// The counter's name on a target.
+pub(super) fn counter_of(gfx: Gfx, queue: usize) -> &'static str {
+    match (gfx.generation(), queue) {
+        (Generation::Gfx12, LOAD) => "loadcnt",
+        (Generation::Gfx12, STORE) => "storecnt",
+        (Generation::Gfx12, LDS) => "dscnt",
+        (Generation::Gfx12, _) => "kmcnt",
+        (_, LOAD) => "vmcnt",
+        (_, STORE) => "vscnt",
+        _ => "lgkmcnt",
+    }
 }
 
 /// Registers that the dispatcher sets.
@@ -114,8 +156,11 @@ impl Shadow {
             self.pending.fill(0);
         }
         self.queues.iter_mut().for_each(VecDeque::clear);
+        self.spans.iter_mut().for_each(VecDeque::clear);
+        self.settled.clear();
+        self.off = None;
         (self.underway, self.stores, self.actor, self.last_actor, self.settled_actor) = (0, 0, 0, 0, 0);
-        self.ended = false;
+        (self.arrivals, self.arrived_at, self.branch, self.ended_at) = (0, 0, 0, None);
     }
 
     /// A scalar register gets what nobody has written.
@@ -131,13 +176,7 @@ impl Shadow {
         let queue = self.queues.iter().position(|queue| {
             queue.iter().any(|load| (load.first..load.first + load.count).contains(&register))
         })?;
-        let counter = match (code.gfx.generation(), queue) {
-            (Generation::Gfx12, LOAD) => "loadcnt",
-            (Generation::Gfx12, LDS) => "dscnt",
-            (Generation::Gfx12, _) => "kmcnt",
-            (_, LOAD) => "vmcnt",
-            _ => "lgkmcnt",
-        };
+        let counter = counter_of(code.gfx, queue);
         Some(Fault::MissingWait { register: name_of(usize::from(register)), counter })
     }
 
@@ -203,6 +242,25 @@ impl Shadow {
         }
     }
 
+    /// Makes the next load or store of a queue access `span`.
+    pub fn add_span(&mut self, queue: usize, span: Span) {
+        self.spans[queue].push_back(span);
+    }
+
+    /// Calls `f` with each load or store under way that accesses anything: its queue, itself and its spans.
+    pub fn each_access(&mut self, mut f: impl FnMut(usize, &mut Load, &mut dyn Iterator<Item = Span>)) {
+        for (queue, (loads, spans)) in self.queues.iter_mut().zip(&self.spans).enumerate() {
+            let mut at = 0;
+            for load in loads {
+                let range = at..at + load.spans as usize;
+                at = range.end;
+                if load.spans != 0 {
+                    f(queue, load, &mut spans.range(range).copied());
+                }
+            }
+        }
+    }
+
     pub fn start_load(&mut self, queue: usize, load: Load) {
         // The counters hold no more: the hardware waits.
         const MOST: usize = 63;
@@ -237,6 +295,10 @@ impl Shadow {
     fn retire(&mut self, queue: usize) {
         let Some(load) = self.queues[queue].pop_front() else { return };
         self.stores -= u32::from(load.store);
+        self.spans[queue].drain(..load.spans as usize);
+        if load.late != 0 {
+            self.settled.push(load.late - 1);
+        }
         for register in load.first..load.first + load.count {
             self.pending[usize::from(register)] -= 1;
             self.underway -= 1;

@@ -186,7 +186,11 @@ declare void @llvm.amdgcn.sched.barrier(i32 immarg) convergent nounwind
 declare ptr addrspace(4) @llvm.amdgcn.dispatch.ptr() nounwind memory(none)
 declare ptr addrspace(4) @llvm.amdgcn.implicitarg.ptr() nounwind memory(none)
 
+; Version 5, which ROCm 5.7 to 7 load; LLVM's own default, version 6, needs ROCm 6.3.
+!llvm.module.flags = !{!4}
+
 !0 = !{}
 !1 = !{!"amdgpu-synchronize-as", !"local"}
 !2 = !{i32 1, i32 0}
 !3 = !{i16 1, i16 1025}
+!4 = !{i32 1, !"amdhsa_code_object_version", i32 500}

@@ -2,6 +2,9 @@
 
 #![no_std]
 
+#[cfg(feature = "convergence")]
+pub mod convergence;
+
 #[cfg(feature = "memory")]
 pub mod memory {
     //! Workgroup memory, barriers, atomics, traps.

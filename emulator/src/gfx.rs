@@ -432,6 +432,12 @@ impl CodeTarget {
     }
 }
 
+impl From<Gfx> for CodeTarget {
+    fn from(gfx: Gfx) -> CodeTarget {
+        CodeTarget::Gfx(gfx)
+    }
+}
+
 impl fmt::Display for CodeTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())

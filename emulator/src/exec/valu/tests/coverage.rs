@@ -5,10 +5,6 @@ use std::io::Read;
 
 use super::*;
 
-/// The targets that LLVM's assembler tests were recorded for.
-pub(super) const RECORDED: [Gfx; 7] =
-    [Gfx::Gfx90a, Gfx::Gfx942, Gfx::Gfx1011, Gfx::Gfx1030, Gfx::Gfx1100, Gfx::Gfx1151, Gfx::Gfx1201];
-
 /// Mnemonics of graphics; they decode and fault.
 fn graphics(name: &str) -> bool {
     name.starts_with("v_interp")

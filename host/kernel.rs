@@ -60,6 +60,18 @@ impl Module {
             self.objects.iter().find(|object| isa(object.gfx) == Some(wanted))
         })
     }
+
+    /// The same, which the module must have.
+    ///
+    /// # Errors
+    /// [`Error::NoCodeObject`](crate::Error::NoCodeObject), which says what to build.
+    pub fn object_for(&self, arch: &str) -> crate::Result<&'static Object> {
+        self.object(arch).ok_or_else(|| crate::Error::NoCodeObject {
+            module: self.name.to_owned(),
+            arch: arch.to_owned(),
+            have: self.objects.iter().map(|object| object.gfx.to_owned()).collect(),
+        })
+    }
 }
 
 /// A code object: a module compiled for one target.

@@ -22,11 +22,7 @@ impl Modules {
         if let Some(loaded) = self.0.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
             return Ok(loaded.clone());
         }
-        let object = module.object(device.arch()).ok_or_else(|| Error::NoCodeObject {
-            module: module.name().to_owned(),
-            arch: device.arch().to_owned(),
-            have: module.objects().iter().map(|object| object.gfx.to_owned()).collect(),
-        })?;
+        let object = module.object_for(device.arch())?;
         let mut modules = self.0.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(loaded) = modules.get(&key) {
             return Ok(loaded.clone());

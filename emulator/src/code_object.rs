@@ -52,6 +52,9 @@ pub enum ObjectError {
         /// What it was to be for.
         to: Gfx,
     },
+    /// A generic target without the version of its definition, which code objects of version 6 have.
+    #[error("the ELF header names the generic target {0} without a version; LLVM writes one in code objects of version 6")]
+    GenericVersion(CodeTarget),
     /// A relocatable object rather than a linked code object.
     #[error("the file is a relocatable object (ELF type {0}); link it with `ld.lld -shared` first")]
     NotLinked(u16),
@@ -697,6 +700,9 @@ fn parse_elf(
     let flags = header.e_flags(endian).0;
     let target = CodeTarget::from_elf_machine(flags & 0xff);
     let target = target.ok_or(ObjectError::UnknownMachine(flags & 0xff))?;
+    if matches!(target, CodeTarget::Generic(_)) && flags >> 24 == 0 {
+        return Err(ObjectError::GenericVersion(target));
+    }
     let gfx = device.filter(|&gfx| target.covers(gfx)).unwrap_or(target.first());
 
     let mut layout = Layout::default();

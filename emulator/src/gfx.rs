@@ -444,12 +444,6 @@ impl fmt::Display for CodeTarget {
     }
 }
 
-/// The targets that LLVM's assembler tests were recorded for.
-#[cfg(test)]
-#[cfg_attr(not(feature = "exec"), expect(dead_code))]
-pub(crate) const RECORDED: [Gfx; 7] =
-    [Gfx::Gfx90a, Gfx::Gfx942, Gfx::Gfx1011, Gfx::Gfx1030, Gfx::Gfx1100, Gfx::Gfx1151, Gfx::Gfx1201];
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -300,7 +300,10 @@ impl Text<'_> {
         let inst = self.inst;
         let mods = &inst.mods;
         let op_sel = self.op_sel();
-        if op_sel != 0 {
+        if inst.name.ends_with("_swap_b32") && inst.name.starts_with("v_permlane") {
+            flag(f, op_sel & 2 != 0, "bound_ctrl:1")?;
+            flag(f, op_sel & 1 != 0, "fi:1")?;
+        } else if op_sel != 0 {
             let mut sources = inst.srcs().len();
             if inst.name.starts_with("v_cvt_sr_") || inst.name.starts_with("v_fmac_") {
                 sources = 3;
@@ -315,6 +318,11 @@ impl Text<'_> {
             if bits.contains(&1) {
                 list(f, "op_sel", &bits)?;
             }
+        }
+        match mods.bitop3 {
+            0 => {}
+            small @ 1..=9 => write!(f, " bitop3:{small}")?,
+            table => write!(f, " bitop3:{table:#x}")?,
         }
         number(f, "byte_sel", mods.byte_sel.into())?;
         self.clamp_omod(f)?;

@@ -254,8 +254,9 @@ impl Target {
                 if !row.has(Field::E32Only) {
                     row.suffixed = !row.fields.is_empty();
                     let mut wide = to_vop3(&row, section);
-                    wide.op_sel =
-                        generation == Generation::Gfx11 && has_op_sel(&row) || is_8_bit_float(row.name);
+                    wide.op_sel = generation == Generation::Gfx11 && has_op_sel(&row)
+                        || is_8_bit_float(row.name)
+                        || row.name.starts_with("v_permlane");
                     let base = match section {
                         "vop1" => vop1_in_vop3,
                         "vop2" => 0x100,

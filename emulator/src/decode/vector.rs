@@ -231,6 +231,11 @@ impl Reader {
                 }
             }
         }
+        if row.name.starts_with("v_bitop3") {
+            // The truth table is where other instructions have their modifiers.
+            mods.bitop3 = (self.bits(1, 27, 2) << 6 | self.bits(0, 8, 3) << 3 | self.bits(1, 29, 3)) as u8;
+            (mods.omod, mods.neg, mods.abs) = (Omod::None, 0, 0);
+        }
         let mut inst = self.vop3_operands(inst, row)?;
         drop_float_modifiers(&mut inst);
         Ok(inst)
@@ -291,7 +296,11 @@ impl Reader {
             } else {
                 self.source(code, ty)?
             };
-            inst.operands.push(operand, ty);
+            if field == Field::Src0 && swaps(row) {
+                push_dst(&mut inst, operand, ty);
+            } else {
+                inst.operands.push(operand, ty);
+            }
         }
         Ok(inst)
     }
@@ -371,7 +380,7 @@ fn drop_float_modifiers(inst: &mut Inst) {
         let float = match inst.name {
             name if name.starts_with("v_cndmask") => source < 2,
             name if name.starts_with("v_ldexp") => source == 0,
-            "v_dot2_bf16_bf16" => true,
+            "v_dot2_bf16_bf16" | "v_cvt_f32_bf16" => true,
             _ => inst.operands.ty(first + source).is_float(),
         };
         if !float {
@@ -387,7 +396,7 @@ fn drop_float_modifiers(inst: &mut Inst) {
 
 /// Both operands are written.
 fn swaps(row: &Row) -> bool {
-    row.name.starts_with("v_swap")
+    row.name.starts_with("v_swap") || row.name.starts_with("v_permlane") && row.name.ends_with("_swap_b32")
 }
 
 /// Source 2 is a lane mask.

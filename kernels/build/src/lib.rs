@@ -204,8 +204,24 @@ pub fn compile(
     archs: &[Gfx],
     warn: &(dyn Fn(&str) + Sync),
 ) -> Result<Vec<Family>> {
+    compile_only(kernels, cache, &[], archs, warn)
+}
+
+/// The same for those families that `only` names, or for all if it names none.
+///
+/// # Errors
+/// As for [`compile`].
+pub fn compile_only(
+    kernels: &Path,
+    cache: &Path,
+    only: &[&str],
+    archs: &[Gfx],
+    warn: &(dyn Fn(&str) + Sync),
+) -> Result<Vec<Family>> {
     let toolchain = toolchain::find()?;
-    Ok(families(&Source::read(kernels, &toolchain)?, &toolchain, cache, archs, warn)?.0)
+    let mut source = Source::read(kernels, &toolchain)?;
+    source.families.retain(|(name, _)| only.is_empty() || only.contains(&name.as_str()));
+    Ok(families(&source, &toolchain, cache, archs, warn)?.0)
 }
 
 /// All families for all targets, side by side as the cores allow, and how many objects had to be made.

@@ -64,7 +64,9 @@ fn a_workgroup_of_the_largest_size_fits_on_every_sibling() {
     let mut seen = 0;
     for (module, object) in kernels::MODULES.iter().flat_map(|m| m.objects().iter().map(move |o| (m, o))) {
         let code = CodeObject::parse(object.bytes).expect("a code object");
-        for (kernel, sibling) in module.kernels().iter().flat_map(|k| code.gfx().siblings().map(move |s| (k, s))) {
+        for (kernel, sibling) in
+            module.kernels().iter().flat_map(|k| code.gfx().siblings().map(move |s| (k, s)))
+        {
             let info = code.kernel(kernel.name).expect("every kernel is in every code object");
             let lds = kernel.geometry.lds_bytes;
             if amdhip64::occupancy(sibling, info, info.max_workgroup_size, lds).workgroups == 0 {

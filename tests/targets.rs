@@ -52,8 +52,9 @@ fn compile(gfx: Gfx, families: &[&'static dyn Family]) -> Vec<Compiled> {
     // Where the build script keeps what it compiles, so that bitcode is shared.
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("amdgpu");
     let names: Vec<&str> = families.iter().map(|family| family.module().name()).collect();
-    let made = amdgpu_build::compile_only(&root.join("kernels"), &cache, &names, &[gfx], &|text| println!("{text}"))
-        .unwrap_or_else(|error| panic!("{gfx}: {error}"));
+    let made =
+        amdgpu_build::compile_only(&root.join("kernels"), &cache, &names, &[gfx], &|text| println!("{text}"))
+            .unwrap_or_else(|error| panic!("{gfx}: {error}"));
     families
         .iter()
         .map(|&family| {
@@ -86,12 +87,16 @@ fn others() -> Vec<Gfx> {
 
 #[test]
 fn kernels_agree_with_their_models_on_other_instruction_sets() {
-    let number = |name: &str| std::env::var(name).ok().map(|n| n.parse::<u64>().unwrap_or_else(|e| panic!("{name}: {e}")));
+    let number = |name: &str| {
+        std::env::var(name).ok().map(|n| n.parse::<u64>().unwrap_or_else(|e| panic!("{name}: {e}")))
+    };
     let seed = number("VERIFY_SEED").unwrap_or_else(|| RandomState::new().hash_one(0) >> 32);
     let others = others();
     let (targets, families) = match std::env::var("VERIFY_TARGETS").as_deref() {
         Ok("all") => (others, FAMILIES.to_vec()),
-        Ok(names) => (names.split(',').map(|name| name.parse().expect("a target")).collect(), FAMILIES.to_vec()),
+        Ok(names) => {
+            (names.split(',').map(|name| name.parse().expect("a target")).collect(), FAMILIES.to_vec())
+        }
         Err(_) => {
             let at = |number: u64, count: usize| (number % count as u64) as usize;
             let first = at(seed / 16, FAMILIES.len());
@@ -107,7 +112,9 @@ fn kernels_agree_with_their_models_on_other_instruction_sets() {
         let compiled = compile(target.isa(), &families);
         let jobs: Vec<(&dyn Family, _, &Device)> = compiled
             .iter()
-            .flat_map(|family| family.module.kernels().iter().map(move |kernel| (family as &dyn Family, kernel, &device)))
+            .flat_map(|family| {
+                family.module.kernels().iter().map(move |kernel| (family as &dyn Family, kernel, &device))
+            })
             .collect();
         check(&jobs, Options { cases: 1, seed });
     }
@@ -115,14 +122,17 @@ fn kernels_agree_with_their_models_on_other_instruction_sets() {
 
 #[test]
 fn siblings_run_the_code_objects_of_the_target_that_was_built() {
-    let built = |gfx: &Gfx| FAMILIES[0].module().objects().iter().any(|object| object.gfx == gfx.isa().name());
+    let built =
+        |gfx: &Gfx| FAMILIES[0].module().objects().iter().any(|object| object.gfx == gfx.isa().name());
     let siblings: Vec<Device> =
         Gfx::ALL.into_iter().filter(|gfx| gfx.isa() != *gfx && built(gfx)).map(device).collect();
     assert!(!siblings.is_empty(), "gfx1030 or gfx1100 is built");
     let jobs: Vec<_> = siblings
         .iter()
         .flat_map(|device| {
-            let all = FAMILIES.iter().flat_map(|&family| family.module().kernels().iter().map(move |kernel| (family, kernel)));
+            let all = FAMILIES
+                .iter()
+                .flat_map(|&family| family.module().kernels().iter().map(move |kernel| (family, kernel)));
             // One of forty: they are the very instructions that other tests run.
             all.skip(device.ordinal()).step_by(40).map(move |(family, kernel)| (family, kernel, device))
         })
@@ -133,7 +143,8 @@ fn siblings_run_the_code_objects_of_the_target_that_was_built() {
 #[test]
 fn a_device_without_code_objects_is_an_error_that_says_what_to_build() {
     let module = FAMILIES[0].module();
-    let absent = Gfx::ALL.into_iter().find(|gfx| module.object(gfx.name()).is_none()).expect("not all are built");
+    let absent =
+        Gfx::ALL.into_iter().find(|gfx| module.object(gfx.name()).is_none()).expect("not all are built");
     let device = device(absent);
     let error = device.load(module).map(|_| ()).unwrap_err();
     assert!(matches!(&error, Error::NoCodeObject { arch, .. } if arch == absent.name()), "{error}");

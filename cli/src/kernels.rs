@@ -1,9 +1,9 @@
 //! `candle-amdgpu kernels`
 
 use crate::output::{print, print_json, print_table, table};
+use amdgpu_emulator::Gfx;
 use anyhow::{Context, Result, bail};
 use candle_amdgpu::kernel::Object;
-use amdgpu_emulator::Gfx;
 use candle_amdgpu::{CodeObject, Kernel, KernelInfo, kernels};
 use clap::Args;
 use serde::Serialize;
@@ -128,7 +128,9 @@ impl Kernels {
                 .objects()
                 .iter()
                 .filter(|object| {
-                    self.gfx.as_deref().is_none_or(|gfx| module.object(gfx).is_some_and(|of| of.gfx == object.gfx))
+                    self.gfx
+                        .as_deref()
+                        .is_none_or(|gfx| module.object(gfx).is_some_and(|of| of.gfx == object.gfx))
                 })
                 .map(|object| Ok((object, parse(module.name(), object)?)))
                 .collect::<Result<Vec<_>>>()?;

@@ -53,7 +53,9 @@ pub enum ObjectError {
         to: Gfx,
     },
     /// A generic target without the version of its definition, which code objects of version 6 have.
-    #[error("the ELF header names the generic target {0} without a version; LLVM writes one in code objects of version 6")]
+    #[error(
+        "the ELF header names the generic target {0} without a version; LLVM writes one in code objects of version 6"
+    )]
     GenericVersion(CodeTarget),
     /// A relocatable object rather than a linked code object.
     #[error("the file is a relocatable object (ELF type {0}); link it with `ld.lld -shared` first")]

@@ -3,7 +3,8 @@
 mod support;
 
 use amdgpu_emulator::{
-    ArgKind, CodeObject, CodeTarget, Generic, Gfx, HiddenArg, Launch, LaunchOptions, LoadError, Machine, MachineOptions, ObjectError,
+    ArgKind, CodeObject, CodeTarget, Generic, Gfx, HiddenArg, Launch, LaunchOptions, LoadError, Machine,
+    MachineOptions, ObjectError,
 };
 use support::Kernel;
 
@@ -172,7 +173,8 @@ fn code_for_a_generic_target_runs_on_all_that_it_covers_and_on_no_other() {
         Generic::Gfx12 => "gfx1200 gfx1201",
     };
     for generic in Generic::ALL {
-        let object = CodeObject::parse(&add_one(generic)).unwrap_or_else(|error| panic!("{generic:?}: {error}"));
+        let object =
+            CodeObject::parse(&add_one(generic)).unwrap_or_else(|error| panic!("{generic:?}: {error}"));
         assert_eq!(object.target(), CodeTarget::Generic(generic));
         for gfx in Gfx::ALL {
             let mut options = MachineOptions::default();
@@ -192,12 +194,18 @@ fn code_for_a_generic_target_runs_on_all_that_it_covers_and_on_no_other() {
             machine.write(numbers, &values).unwrap();
             let kernel = loaded.kernel("add_one").unwrap();
             let kernarg = &numbers.to_le_bytes();
-            let launch =
-                Launch { grid: [1; 3], block: [64, 1, 1], dynamic_lds: 0, kernarg, options: LaunchOptions::default() };
+            let launch = Launch {
+                grid: [1; 3],
+                block: [64, 1, 1],
+                dynamic_lds: 0,
+                kernarg,
+                options: LaunchOptions::default(),
+            };
             machine.launch(&kernel, &launch).unwrap();
             let mut out = vec![0; 256];
             machine.read(numbers, &mut out).unwrap();
-            let out: Vec<u32> = out.chunks_exact(4).map(|b| u32::from_le_bytes(b.try_into().unwrap())).collect();
+            let out: Vec<u32> =
+                out.chunks_exact(4).map(|b| u32::from_le_bytes(b.try_into().unwrap())).collect();
             assert_eq!(out, (0..64).map(|n| n * n + 1).collect::<Vec<u32>>(), "{generic:?} on {gfx}");
         }
     }

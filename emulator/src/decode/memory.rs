@@ -66,7 +66,8 @@ impl Reader {
         let gfx942 = matches!(self.gfx, Gfx::Gfx942 | Gfx::Gfx950);
         let (bits, off) = match self.generation {
             Generation::Cdna => {
-                (mods.glc, mods.slc, mods.scc) = (self.bit(0, 16), self.bit(0, 17), self.bit(0, 25));
+                (mods.glc, mods.slc) = (self.bit(0, 16), self.bit(0, 17));
+                mods.scc = self.gfx.has_unified_registers() && self.bit(0, 25);
                 mods.lds = self.bit(0, 13) && !gfx942;
                 (13, 0x7f)
             }
@@ -212,7 +213,11 @@ impl Reader {
         match self.generation {
             Generation::Cdna => {
                 mods.slc = if typed { self.bit(1, 22) } else { self.bit(0, 17) };
-                mods.scc = if typed { self.bit(1, 21) } else { self.bit(0, 15) };
+                if self.gfx.has_unified_registers() {
+                    mods.scc = if typed { self.bit(1, 21) } else { self.bit(0, 15) };
+                } else {
+                    mods.tfe = self.bit(1, 23);
+                }
                 (mods.idxen, mods.offen) = (self.bit(0, 13), self.bit(0, 12));
             }
             Generation::Gfx10 => {

@@ -299,6 +299,11 @@ impl Text<'_> {
     fn vop_modifiers(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let inst = self.inst;
         let mods = &inst.mods;
+        match mods.bitop3 {
+            0 => {}
+            small @ 1..=9 => write!(f, " bitop3:{small}")?,
+            table => write!(f, " bitop3:{table:#x}")?,
+        }
         let op_sel = self.op_sel();
         if inst.name.ends_with("_swap_b32") && inst.name.starts_with("v_permlane") {
             flag(f, op_sel & 2 != 0, "bound_ctrl:1")?;
@@ -318,11 +323,6 @@ impl Text<'_> {
             if bits.contains(&1) {
                 list(f, "op_sel", &bits)?;
             }
-        }
-        match mods.bitop3 {
-            0 => {}
-            small @ 1..=9 => write!(f, " bitop3:{small}")?,
-            table => write!(f, " bitop3:{table:#x}")?,
         }
         number(f, "byte_sel", mods.byte_sel.into())?;
         self.clamp_omod(f)?;
@@ -443,9 +443,10 @@ impl Text<'_> {
 
     fn has_op_sel(&self) -> bool {
         let name = self.inst.name;
-        !["v_dot4", "v_dot8", "v_mfma", "v_smfmac", "v_accvgpr", "v_wmma", "v_swmmac"]
-            .iter()
-            .any(|p| name.starts_with(p))
+        name == "v_mfma_ld_scale_b32"
+            || !["v_dot4", "v_dot8", "v_mfma", "v_smfmac", "v_accvgpr", "v_wmma", "v_swmmac"]
+                .iter()
+                .any(|p| name.starts_with(p))
     }
 }
 

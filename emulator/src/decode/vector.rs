@@ -349,6 +349,7 @@ impl Reader {
             inst.mods.blgp = self.bits(1, 29, 3) as u8;
         }
         let sparse = row.name.starts_with("v_smfmac");
+        let small_floats = row.name.ends_with("_f8f6f4");
         for &(field, ty) in &row.fields {
             let (code, acc) = match field {
                 Field::Vdst => (256 + self.bits(0, 0, 8), write || acc_cd && !read),
@@ -356,6 +357,11 @@ impl Reader {
                 Field::Src1 => (self.bits(1, 9, 9), self.bit(1, 28)),
                 Field::Src2 => (self.bits(1, 18, 9), acc_cd && !sparse),
                 _ => return Err(self.unknown()),
+            };
+            let ty = match field {
+                Field::Src0 if small_floats => small_float_matrix(inst.mods.cbsz),
+                Field::Src1 if small_floats => small_float_matrix(inst.mods.blgp),
+                _ => ty,
             };
             let operand = match self.source_without_literal(code, ty)? {
                 Operand::Vgpr { index, count } if acc => Operand::Agpr { index, count },
@@ -369,6 +375,15 @@ impl Reader {
         }
         Ok(inst)
     }
+}
+
+/// The registers of a matrix whose elements have a format's number of bits: two formats of 8, two of 6, one of 4.
+fn small_float_matrix(format: u8) -> OperandType {
+    OperandType::Tuple(match format {
+        0 | 1 => 8,
+        2 | 3 => 6,
+        _ => 4,
+    })
 }
 
 /// Clears negation and absolute value of sources that are no floats, and sign extension of those that are:

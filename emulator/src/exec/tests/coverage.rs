@@ -35,6 +35,8 @@ const LEFT_OUT: &[&str] = &[
     "v_cvt_sr_bf16_f32",
     "v_cvt_sr_f16_f32",
     "v_prng_",
+    "v_bitop3_b16",
+    "global_load_lds_dwordx",
     "v_smfmac_i32_16x16x128",
     "v_smfmac_f32_16x16x128",
     "v_smfmac_i32_32x32x64",
@@ -75,6 +77,7 @@ fn missing(gfx: Gfx) -> BTreeSet<String> {
         let left_out = graphics.contains(&inst.format)
             || inst.mods.gds
             || inst.mods.tfe
+            || (inst.mods.lds && inst.name.contains("dwordx"))
             || LEFT_OUT.iter().chain(LEFT_OUT_SCALAR).any(|part| inst.name.contains(part));
         if !left_out && !super::super::code::is_supported(gfx, &inst) {
             names.insert(format!("{:?} {}{}", inst.format, inst.name, inst.suffix));

@@ -61,7 +61,7 @@ pub enum Error {
     /// The module was not compiled for this device's target.
     #[error(
         "module `{module}` has no code object for {arch}, only for {have:?}: build with CANDLE_AMDGPU_ARCHS={arch} \
-         (several targets are separated by commas)"
+         (several targets are separated by commas), or choose another device"
     )]
     NoCodeObject {
         /// The module.

@@ -1,6 +1,7 @@
 //! What is known of kernels before any is loaded: the tables that `amdgpu-build` generates.
 
 use crate::{Count, Error, LaunchConfig, Layout, Result};
+use amdgpu_emulator::Gfx;
 use std::fmt;
 
 /// A set of kernels that is loaded as one, compiled for several targets.
@@ -49,9 +50,27 @@ impl Module {
         })
     }
 
-    /// The code object for a target such as `gfx1100`.
+    /// The code object for a target such as `gfx1101`: its own, or one of a target with the same instruction set
+    /// (gfx1100's), which [`amdgpu_emulator::retarget`] makes one for it.
     pub fn object(&self, arch: &str) -> Option<&'static Object> {
-        self.objects.iter().find(|object| object.gfx == arch)
+        let exact = self.objects.iter().find(|object| object.gfx == arch);
+        exact.or_else(|| {
+            let isa = |name: &str| Gfx::from_name(name).ok().map(Gfx::isa);
+            let wanted = isa(arch)?;
+            self.objects.iter().find(|object| isa(object.gfx) == Some(wanted))
+        })
+    }
+
+    /// The same, which the module must have.
+    ///
+    /// # Errors
+    /// [`Error::NoCodeObject`](crate::Error::NoCodeObject), which says what to build.
+    pub fn object_for(&self, arch: &str) -> crate::Result<&'static Object> {
+        self.object(arch).ok_or_else(|| crate::Error::NoCodeObject {
+            module: self.name.to_owned(),
+            arch: arch.to_owned(),
+            have: self.objects.iter().map(|object| object.gfx.to_owned()).collect(),
+        })
     }
 }
 

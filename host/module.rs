@@ -4,7 +4,7 @@ use crate::faults::Fault;
 use crate::kernel::{Kernel, Module};
 use crate::sys::{self, hip, hipFunction_t, hipModule_t};
 use crate::{Device, Error, Function, Result};
-use amdgpu_emulator::{CodeObject, Gfx, KernelInfo, ObjectError};
+use amdgpu_emulator::{CodeObject, Features, Gfx, KernelInfo, ObjectError, retarget};
 use std::collections::HashMap;
 use std::ffi::CString;
 use std::fmt;
@@ -22,18 +22,22 @@ impl Modules {
         if let Some(loaded) = self.0.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
             return Ok(loaded.clone());
         }
-        let object = module.object(device.arch()).ok_or_else(|| Error::NoCodeObject {
-            module: module.name().to_owned(),
-            arch: device.arch().to_owned(),
-            have: module.objects().iter().map(|object| object.gfx.to_owned()).collect(),
-        })?;
+        let object = module.object_for(device.arch())?;
         let mut modules = self.0.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(loaded) = modules.get(&key) {
             return Ok(loaded.clone());
         }
         // The build's own code objects need no copy.
-        let code = CodeObject::parse_kept(object.bytes, None);
-        let loaded = Loaded::from_parsed(device, module.name(), object.bytes, code, module.kernels())?;
+        let loaded = if object.gfx == device.arch() {
+            let code = CodeObject::parse_kept(object.bytes, None);
+            Loaded::from_parsed(device, module.name(), object.bytes, code, module.kernels())?
+        } else {
+            let refuse = |reason: String| Error::BadCodeObject { module: module.name().to_owned(), reason };
+            let gfx = Gfx::from_name(device.arch()).map_err(|e| refuse(e.to_string()))?;
+            let bytes = retarget(object.bytes, gfx).map_err(|e| refuse(e.to_string()))?;
+            let code = CodeObject::parse(&bytes);
+            Loaded::from_parsed(device, module.name(), &bytes, code, module.kernels())?
+        };
         let loaded = Arc::new(loaded);
         modules.insert(key, loaded.clone());
         Ok(loaded)
@@ -90,9 +94,14 @@ impl Loaded {
     ) -> Result<Loaded> {
         let code =
             parsed.map_err(|e| Error::BadCodeObject { module: name.to_owned(), reason: e.to_string() })?;
-        let target = code.gfx().name();
-        if target != device.arch() {
-            let reason = format!("it is for {target}, the device is a {}", device.arch());
+        // A device that the emulator does not know has its name only.
+        let covers = match Gfx::from_name(device.arch()) {
+            Ok(gfx) => code.target().covers(gfx),
+            Err(_) => code.target().name() == device.arch(),
+        };
+        let has = &device.properties().target;
+        if !covers || !code.features().fit(Features::from_name(has)) {
+            let reason = format!("it is for {}{}, the device is a {has}", code.target(), code.features());
             return Err(Error::BadCodeObject { module: name.to_owned(), reason });
         }
         amdhip64::check_image(bytes)

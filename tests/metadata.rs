@@ -59,6 +59,29 @@ fn no_kernel_uses_scratch_or_spills() {
     assert!(wrong.is_empty(), "{} of {seen}:\n{}", wrong.len(), wrong.join("\n"));
 }
 
+/// LLVM compiles for the registers of the target that it is told, and a sibling's file is smaller: gfx1102 has 1,024 for each
+/// lane of a SIMD where gfx1100 has 1,536.
+#[test]
+fn a_workgroup_of_the_largest_size_fits_on_every_sibling() {
+    let mut wrong = Vec::new();
+    let mut seen = 0;
+    for (module, object) in kernels::MODULES.iter().flat_map(|m| m.objects().iter().map(move |o| (m, o))) {
+        let code = CodeObject::parse(object.bytes).expect("a code object");
+        for (kernel, sibling) in
+            module.kernels().iter().flat_map(|k| code.gfx().siblings().map(move |s| (k, s)))
+        {
+            let info = code.kernel(kernel.name).expect("every kernel is in every code object");
+            let lds = kernel.geometry.lds_bytes;
+            if amdhip64::occupancy(sibling, info, info.max_workgroup_size, lds).workgroups == 0 {
+                wrong.push(format!("{} {sibling}: {} registers", kernel.name, info.vgprs));
+            }
+            seen += 1;
+        }
+    }
+    assert!(seen > kernels::MODULES.len(), "there are siblings");
+    assert!(wrong.is_empty(), "{} of {seen}:\n{}", wrong.len(), wrong.join("\n"));
+}
+
 #[test]
 fn signatures_are_those_of_the_code_objects() {
     for module in kernels::MODULES {

@@ -28,18 +28,15 @@ impl Disasm {
         let modules = kernels::MODULES;
         let module = modules.iter().find(|module| module.name() == kernel.family).context("the module")?;
         let object = match &self.gfx {
-            Some(gfx) => module.object(gfx),
-            None => module.objects().first(),
+            Some(gfx) => module.object_for(gfx)?,
+            None => module.objects().first().context("a code object")?,
         };
-        let object = object.with_context(|| {
-            let built: Vec<_> = module.objects().iter().map(|object| object.gfx).collect();
-            format!("the kernels were not built for that target, but for {}", built.join(", "))
-        })?;
+        let gfx = self.gfx.as_deref().unwrap_or(object.gfx);
         let code = CodeObject::parse(object.bytes)?;
         let info = code.kernel(kernel.name).context("the kernel in its code object")?;
         print(&format!(
             "{} for {}: {} bytes, {} VGPRs, {} SGPRs ({}:{})",
-            kernel.name, object.gfx, info.code_bytes, info.vgprs, info.sgprs, kernel.file, kernel.line
+            kernel.name, gfx, info.code_bytes, info.vgprs, info.sgprs, kernel.file, kernel.line
         ))?;
         let start = info.descriptor.entry as usize;
         let mut bytes = code

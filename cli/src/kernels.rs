@@ -1,6 +1,7 @@
 //! `candle-amdgpu kernels`
 
 use crate::output::{print, print_json, print_table, table};
+use amdgpu_emulator::Gfx;
 use anyhow::{Context, Result, bail};
 use candle_amdgpu::kernel::Object;
 use candle_amdgpu::{CodeObject, Kernel, KernelInfo, kernels};
@@ -71,6 +72,12 @@ struct Argument {
 impl Kernels {
     pub fn run(self) -> Result<bool> {
         let entries = self.entries()?;
+        if let (true, Some(gfx)) = (entries.is_empty(), &self.gfx) {
+            gfx.parse::<Gfx>()?;
+            if let Some(module) = kernels::MODULES.iter().find(|module| module.object(gfx).is_none()) {
+                module.object_for(gfx)?;
+            }
+        }
         if entries.is_empty() {
             bail!("no kernel matches: {}", self.there_are());
         }
@@ -120,7 +127,11 @@ impl Kernels {
             let objects = module
                 .objects()
                 .iter()
-                .filter(|object| self.gfx.as_deref().is_none_or(|gfx| gfx == object.gfx))
+                .filter(|object| {
+                    self.gfx
+                        .as_deref()
+                        .is_none_or(|gfx| module.object(gfx).is_some_and(|of| of.gfx == object.gfx))
+                })
                 .map(|object| Ok((object, parse(module.name(), object)?)))
                 .collect::<Result<Vec<_>>>()?;
             for kernel in module.kernels().iter().filter(|kernel| self.has_dtype(kernel)) {
@@ -133,7 +144,8 @@ impl Kernels {
                             kernel.name
                         )
                     })?;
-                    entries.push(Entry::of(kernel, object, code, info));
+                    let gfx = self.gfx.as_deref().map_or(Ok(code.gfx()), str::parse)?;
+                    entries.push(Entry::of(kernel, gfx, info));
                 }
             }
         }
@@ -152,8 +164,9 @@ impl Kernels {
     /// What the filters can be.
     fn there_are(&self) -> String {
         let families: Vec<_> = kernels::MODULES.iter().map(|module| module.name()).collect();
-        let targets: BTreeSet<_> =
-            kernels::MODULES.iter().flat_map(|module| module.objects()).map(|object| object.gfx).collect();
+        let objects = kernels::MODULES.iter().flat_map(|module| module.objects());
+        let targets: BTreeSet<_> = objects.filter_map(|object| object.gfx.parse::<Gfx>().ok()).collect();
+        let targets: Vec<_> = targets.iter().flat_map(|gfx| gfx.siblings()).map(Gfx::name).collect();
         format!("this build has the families {families:?} for the targets {targets:?}")
     }
 }
@@ -164,13 +177,14 @@ fn parse(family: &str, object: &Object) -> Result<CodeObject> {
 }
 
 impl Entry {
-    fn of(kernel: &'static Kernel, object: &Object, code: &CodeObject, info: &KernelInfo) -> Entry {
+    /// Of a kernel on `gfx`, whose instruction set that of its code object is.
+    fn of(kernel: &'static Kernel, gfx: Gfx, info: &KernelInfo) -> Entry {
         let geometry = &kernel.geometry;
         let lanes = geometry.workgroup.iter().product();
         Entry {
             family: kernel.family,
             name: kernel.name,
-            gfx: object.gfx,
+            gfx: gfx.name(),
             arguments: kernel
                 .args
                 .iter()
@@ -189,7 +203,7 @@ impl Entry {
             vgpr_spills: info.vgpr_spills,
             sgpr_spills: info.sgpr_spills,
             code_bytes: info.code_bytes,
-            waves_per_simd: amdhip64::occupancy(code.gfx(), info, lanes, geometry.lds_bytes).waves_per_simd,
+            waves_per_simd: amdhip64::occupancy(gfx, info, lanes, geometry.lds_bytes).waves_per_simd,
             wave_size: info.wave_size,
             workgroup: geometry.workgroup,
             max_workgroup_size: info.max_workgroup_size,

@@ -1,7 +1,7 @@
 //! `candle-amdgpu verify`
 
 use crate::output::{print, print_json, print_table, table};
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use candle_amdgpu::verify::{FAMILIES, Family, Options, Outcome, family, verify_all};
 use candle_amdgpu::{Device, backend};
 use clap::Args;
@@ -78,6 +78,10 @@ impl Verify {
             .collect();
         if jobs.is_empty() {
             bail!("no kernel matches; `candle-amdgpu kernels` lists them");
+        }
+        // A device that cannot load the kernels does not make them wrong.
+        for (family, _, device) in &jobs {
+            device.load(family.module()).with_context(|| format!("device {device}"))?;
         }
         if !self.json {
             print(&format!("{}\nseed {seed}, {} random cases for each kernel\n", backend(), self.cases))?;

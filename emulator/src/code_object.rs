@@ -14,7 +14,7 @@ use object::read::elf::{ElfFile64, FileHeader as _, ProgramHeader as _};
 use object::{Endianness, Object as _, ObjectSection as _, ObjectSymbol as _};
 use serde::Deserialize;
 
-use crate::gfx::{Gfx, UnknownGfx};
+use crate::gfx::{CodeTarget, Gfx, UnknownGfx};
 
 /// Bytes that a loaded code object may cover; a header that asks for more is refused.
 const MAX_IMAGE: u64 = 1 << 28;
@@ -44,6 +44,19 @@ pub enum ObjectError {
     /// A target that the emulator does not know, by number.
     #[error("the ELF header names AMDGPU machine {0:#x}, which the emulator does not know")]
     UnknownMachine(u32),
+    /// A code object cannot be made one for a target of another instruction set.
+    #[error("the code object is for {from}, which has not the instruction set of {to}")]
+    Retarget {
+        /// What it is for.
+        from: CodeTarget,
+        /// What it was to be for.
+        to: Gfx,
+    },
+    /// A generic target without the version of its definition, which code objects of version 6 have.
+    #[error(
+        "the ELF header names the generic target {0} without a version; LLVM writes one in code objects of version 6"
+    )]
+    GenericVersion(CodeTarget),
     /// A relocatable object rather than a linked code object.
     #[error("the file is a relocatable object (ELF type {0}); link it with `ld.lld -shared` first")]
     NotLinked(u16),
@@ -92,11 +105,105 @@ pub enum ObjectError {
 #[derive(Clone, Debug)]
 pub struct CodeObject {
     inner: Arc<Inner>,
+    /// What its instructions are taken to be for.
+    gfx: Gfx,
+}
+
+/// What a code object, or a device, says of an optional feature of the target.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Features {
+    /// Page faults are retried (XNACK): `None` where code runs either way, or the target has no such thing.
+    pub xnack: Option<bool>,
+    /// The memories have error correction (SRAM-ECC).
+    pub sramecc: Option<bool>,
+}
+
+impl Features {
+    /// Those of a target with features: `gfx90a:sramecc+:xnack-`.
+    pub fn from_name(name: &str) -> Features {
+        let mut features = Features::default();
+        for part in name.split(':').skip(1) {
+            let on =
+                if part.ends_with('+') { Some(true) } else { Some(false).filter(|_| part.ends_with('-')) };
+            match part.trim_end_matches(['+', '-']) {
+                "xnack" => features.xnack = on,
+                "sramecc" => features.sramecc = on,
+                _ => {}
+            }
+        }
+        features
+    }
+
+    /// Those of an emulated device: error correction and no retries, which is how AMD's driver sets cards up.
+    pub fn of_device(gfx: Gfx) -> Features {
+        Features { xnack: gfx.has_xnack().then_some(false), sramecc: gfx.has_sramecc().then_some(true) }
+    }
+
+    /// From a header's `e_flags`: two bits each, which are 0 where the target has no such feature.
+    fn from_flags(flags: u32) -> Features {
+        let setting = |bits: u32| match bits & 3 {
+            2 => Some(false),
+            3 => Some(true),
+            _ => None,
+        };
+        Features { xnack: setting(flags >> 8), sramecc: setting(flags >> 10) }
+    }
+
+    /// Whether code that wants these runs on a device that has `device`.
+    pub fn fit(self, device: Features) -> bool {
+        let fits = |code: Option<bool>, device: Option<bool>| code.is_none() || code == device;
+        fits(self.xnack, device.xnack) && fits(self.sramecc, device.sramecc)
+    }
+}
+
+/// As in a target's name: `:sramecc+:xnack-`.
+impl std::fmt::Display for Features {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (name, setting) in [("sramecc", self.sramecc), ("xnack", self.xnack)] {
+            if let Some(on) = setting {
+                write!(f, ":{name}{}", if on { '+' } else { '-' })?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The code object `bytes` for another target of the same instruction set: the header's number and the target that
+/// the metadata names are written over.
+///
+/// # Errors
+/// If `bytes` are no code object, or one for a target of another instruction set.
+pub fn retarget(bytes: &[u8], gfx: Gfx) -> Result<Vec<u8>, ObjectError> {
+    let object = CodeObject::parse(bytes)?;
+    let from = match object.target() {
+        CodeTarget::Gfx(from) if from.isa() == gfx.isa() => from,
+        other => return Err(ObjectError::Retarget { from: other, to: gfx }),
+    };
+    let mut bytes = object.bytes().to_vec();
+    // `e_flags` of a 64-bit header. Only the lowest byte is the target.
+    let flags = bytes.get_mut(48).ok_or_else(|| ObjectError::Elf("too short".into()))?;
+    *flags = gfx.elf_machine() as u8;
+    // A string of the metadata has its length before it, and the names of one instruction set are equally long.
+    let (old, new) = (triple(from), triple(gfx));
+    if let Some(note) = object.inner.metadata.clone().and_then(|range| bytes.get_mut(range)) {
+        let at = note.windows(old.len()).position(|window| window == old.as_bytes());
+        if let Some(at) = at {
+            note[at..at + old.len()].copy_from_slice(new.as_bytes());
+        }
+    }
+    Ok(bytes)
+}
+
+fn triple(gfx: Gfx) -> String {
+    format!("amdgcn-amd-amdhsa--{gfx}")
 }
 
 #[derive(Debug)]
 struct Inner {
-    gfx: Gfx,
+    target: CodeTarget,
+    features: Features,
+    /// Where the metadata lies in the file.
+    metadata: Option<Range<usize>>,
     kernels: Vec<KernelInfo>,
     sections: BTreeMap<String, Section>,
     symbols: Symbols,
@@ -415,7 +522,7 @@ impl CodeObject {
         }
         if !bytes.starts_with(BUNDLE_MAGIC) {
             let all = 0..bytes.len();
-            return parse_elf(given, all);
+            return parse_elf(given, all, gfx);
         }
         let entries =
             bundle_entries(bytes).ok_or_else(|| ObjectError::Elf("truncated offload bundle".into()))?;
@@ -423,24 +530,51 @@ impl CodeObject {
             .into_iter()
             .filter(|(triple, data)| triple.contains("amdgcn") && !data.is_empty())
             .collect();
-        let is_meant = |triple: &str| {
+        // A loader prefers code for the very target to code for a generic one.
+        let is_meant = |triple: &str, generic: bool| {
             let target = triple.rsplit("--").next().unwrap_or_default();
             let target = target.strip_prefix('-').unwrap_or(target);
-            gfx.is_none_or(|gfx| Gfx::from_name(target) == Ok(gfx))
+            let Some(gfx) = gfx else { return !generic };
+            let covers = CodeTarget::from_name(target)
+                .is_ok_and(|named| named.covers(gfx) && matches!(named, CodeTarget::Generic(_)) == generic);
+            covers && Features::from_name(target).fit(Features::of_device(gfx))
         };
-        let mut meant = amdgpu.iter().filter(|(triple, _)| is_meant(triple));
-        match (meant.next(), meant.count()) {
-            (Some((_, range)), 0) => parse_elf(given, range.clone()),
-            (first, others) => Err(ObjectError::Bundle {
-                count: others + usize::from(first.is_some()),
+        let meant = |generic| amdgpu.iter().filter(move |(triple, _)| is_meant(triple, generic));
+        let meant: Vec<_> = if meant(false).next().is_some() { meant(false) } else { meant(true) }.collect();
+        match meant[..] {
+            [(_, range)] => parse_elf(given.clone(), range.clone(), gfx),
+            _ => Err(ObjectError::Bundle {
+                count: meant.len(),
                 triples: amdgpu.iter().map(|(triple, _)| &**triple).collect::<Vec<_>>().join(", "),
             }),
         }
     }
 
-    /// The target.
+    /// The target whose instructions it has: its own, or for a generic one the target that it was parsed for or loaded
+    /// on, or else the first that is covered.
     pub fn gfx(&self) -> Gfx {
-        self.inner.gfx
+        self.gfx
+    }
+
+    /// What it is for.
+    pub fn target(&self) -> CodeTarget {
+        self.inner.target
+    }
+
+    /// What it wants of the target's optional features.
+    pub fn features(&self) -> Features {
+        self.inner.features
+    }
+
+    /// Whether a loader takes it on a device of target `gfx` as [`Features::of_device`] says it is.
+    pub fn runs_on(&self, gfx: Gfx) -> bool {
+        self.target().covers(gfx) && self.features().fit(Features::of_device(gfx))
+    }
+
+    /// The same, its instructions taken to be for `gfx`, which its target covers.
+    #[cfg_attr(not(feature = "exec"), expect(dead_code))]
+    pub(crate) fn on(&self, gfx: Gfx) -> CodeObject {
+        CodeObject { inner: self.inner.clone(), gfx }
     }
 
     /// The kernels, by name.
@@ -547,7 +681,11 @@ fn bundle_entries(bytes: &[u8]) -> Option<Vec<(String, Range<usize>)>> {
     Some(entries)
 }
 
-fn parse_elf(given: Cow<'static, [u8]>, elf: Range<usize>) -> Result<CodeObject, ObjectError> {
+fn parse_elf(
+    given: Cow<'static, [u8]>,
+    elf: Range<usize>,
+    device: Option<Gfx>,
+) -> Result<CodeObject, ObjectError> {
     let elf_error = |error: object::read::Error| ObjectError::Elf(error.to_string());
     let bytes = &given[elf.clone()];
     let file = ElfFile64::<Endianness>::parse(bytes).map_err(elf_error)?;
@@ -561,9 +699,13 @@ fn parse_elf(given: Cow<'static, [u8]>, elf: Range<usize>) -> Result<CodeObject,
     if header.e_type(endian) != elf::ET_DYN {
         return Err(ObjectError::NotLinked(header.e_type(endian).0));
     }
-    let machine = header.e_flags(endian).0 & 0xff;
-    let gfx = Gfx::ALL.into_iter().find(|gfx| gfx.elf_machine() == machine);
-    let gfx = gfx.ok_or(ObjectError::UnknownMachine(machine))?;
+    let flags = header.e_flags(endian).0;
+    let target = CodeTarget::from_elf_machine(flags & 0xff);
+    let target = target.ok_or(ObjectError::UnknownMachine(flags & 0xff))?;
+    if matches!(target, CodeTarget::Generic(_)) && flags >> 24 == 0 {
+        return Err(ObjectError::GenericVersion(target));
+    }
+    let gfx = device.filter(|&gfx| target.covers(gfx)).unwrap_or(target.first());
 
     let mut layout = Layout::default();
     let mut metadata = None;
@@ -593,12 +735,31 @@ fn parse_elf(given: Cow<'static, [u8]>, elf: Range<usize>) -> Result<CodeObject,
     let symbols = Symbols::of(&file, bytes);
     let relocations = parse_relocations(&file, layout.size)?;
     let kernels = match metadata {
-        Some(note) => parse_metadata(note, gfx, &Place { file: bytes, symbols: &symbols, layout: &layout })?,
+        Some(note) => {
+            parse_metadata(note, target, &Place { file: bytes, symbols: &symbols, layout: &layout })?
+        }
         None => Vec::new(),
     };
     let image = OnceLock::new();
-    let inner = Inner { gfx, kernels, sections, symbols, layout, image, relocations, given, elf };
-    Ok(CodeObject { inner: Arc::new(inner) })
+    let features = Features::from_flags(flags);
+    let metadata = metadata.map(|note| {
+        let start = note.as_ptr().addr() - bytes.as_ptr().addr();
+        start..start + note.len()
+    });
+    let inner = Inner {
+        target,
+        features,
+        metadata,
+        kernels,
+        sections,
+        symbols,
+        layout,
+        image,
+        relocations,
+        given,
+        elf,
+    };
+    Ok(CodeObject { inner: Arc::new(inner), gfx })
 }
 
 fn number(value: u64) -> usize {
@@ -736,13 +897,11 @@ struct Place<'a> {
     layout: &'a Layout,
 }
 
-fn parse_metadata(note: &[u8], gfx: Gfx, place: &Place<'_>) -> Result<Vec<KernelInfo>, ObjectError> {
+fn parse_metadata(note: &[u8], gfx: CodeTarget, place: &Place<'_>) -> Result<Vec<KernelInfo>, ObjectError> {
     let metadata: Metadata<'_> =
         rmp_serde::from_slice(note).map_err(|error| ObjectError::Metadata(error.to_string()))?;
     if let Some(target) = &metadata.target {
-        let named =
-            Gfx::from_name(target.rsplit('-').next().unwrap_or_default().trim_end_matches(['+', ':']))
-                .or_else(|_| Gfx::from_name(target.split("--").nth(1).unwrap_or(target)))?;
+        let named = CodeTarget::from_name(target.split("--").nth(1).unwrap_or(target))?;
         if named != gfx {
             return Err(ObjectError::Metadata(format!("it is for {named}, the ELF header for {gfx}")));
         }

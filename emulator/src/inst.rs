@@ -453,6 +453,8 @@ pub struct Modifiers {
     pub byte_sel: u8,
     /// WMMA/SWMMAC: index key.
     pub index_key: u8,
+    /// `v_bitop3`: bit 4a + 2b + c is the result of bits a, b and c.
+    pub bitop3: u8,
 }
 
 impl Modifiers {

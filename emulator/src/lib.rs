@@ -116,12 +116,14 @@ pub mod report;
 #[cfg(feature = "exec")]
 mod source;
 
-pub use code_object::{ArgKind, CodeObject, HiddenArg, KernelArg, KernelInfo, ObjectError};
+pub use code_object::{
+    ArgKind, CodeObject, Features, HiddenArg, KernelArg, KernelInfo, ObjectError, retarget,
+};
 #[cfg(feature = "exec")]
 pub use exec::op::Unit;
 #[cfg(feature = "exec")]
 pub use fault::{Fault, FaultReport};
-pub use gfx::{Generation, Gfx, UnknownGfx};
+pub use gfx::{CodeTarget, Generation, Generic, Gfx, UnknownGfx};
 #[cfg(feature = "exec")]
 pub use machine::{Kernel, Launch, LaunchOptions, LoadError, LoadedModule, Machine, MachineOptions};
 #[cfg(feature = "exec")]

@@ -3,11 +3,11 @@
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use crate::code_object::{CodeObject, KernelInfo, ObjectError};
+use crate::code_object::{CodeObject, Features, KernelInfo, ObjectError};
 use crate::dispatch;
 use crate::exec::Code;
 use crate::fault::FaultReport;
-use crate::gfx::Gfx;
+use crate::gfx::{CodeTarget, Gfx};
 use crate::memory::{Allocation, Memory, MemoryError};
 use crate::report::Report;
 use crate::source::Lines;
@@ -40,7 +40,15 @@ pub enum LoadError {
     #[error("the code object is for {code_object}, the machine is {machine}")]
     WrongTarget {
         /// The code object's target.
-        code_object: Gfx,
+        code_object: CodeTarget,
+        /// The machine's target.
+        machine: Gfx,
+    },
+    /// It is compiled for another setting of the target's features.
+    #[error("the code object is for {machine}{code_object}, the machine is {machine}{has}", has = Features::of_device(*.machine))]
+    WrongFeatures {
+        /// What the code object wants.
+        code_object: Features,
         /// The machine's target.
         machine: Gfx,
     },
@@ -226,16 +234,20 @@ impl Machine {
     /// decoded when it is first launched.
     ///
     /// # Errors
-    /// [`LoadError::WrongTarget`] if it is for another target, [`LoadError::Memory`] if there is no memory for it.
+    /// [`LoadError::WrongTarget`] if it is for another target, [`LoadError::WrongFeatures`] if for other features of it,
+    /// [`LoadError::Memory`] if there is no memory for it.
     pub fn load(&self, object: &CodeObject) -> Result<LoadedModule, LoadError> {
-        if object.gfx() != self.gfx {
-            return Err(LoadError::WrongTarget { code_object: object.gfx(), machine: self.gfx });
+        if !object.target().covers(self.gfx) {
+            return Err(LoadError::WrongTarget { code_object: object.target(), machine: self.gfx });
+        }
+        if !object.runs_on(self.gfx) {
+            return Err(LoadError::WrongFeatures { code_object: object.features(), machine: self.gfx });
         }
         // Scalar loads of constants may be widened past the end of the last one.
         let size = object.image_size() + 64;
         let base = self.memory.alloc(size, Some("code object".into()))?;
         let kernels = object.kernels().iter().map(|_| OnceLock::new()).collect();
-        let (object, memory) = (object.clone(), self.memory.clone());
+        let (object, memory) = (object.on(self.gfx), self.memory.clone());
         let (entries, whole, lines) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
         // From here on the memory is freed if something fails.
         let module = Module { object, base, entries, kernels, whole, lines, memory };

@@ -222,12 +222,7 @@ impl KernelInfo {
     /// Waves that a SIMD of `gfx` can hold at once, by the kernel's registers (LLVM's allocation granules).
     pub fn waves_per_simd(&self, gfx: Gfx) -> u32 {
         let wave32 = self.wave_size == 32;
-        let (total, granule, most) = match gfx.generation() {
-            Generation::Cdna => (512, 8, 8),
-            Generation::Gfx10 if gfx == Gfx::Gfx1011 => (1024, 8, 20),
-            Generation::Gfx10 => (1024, 16, 16),
-            Generation::Gfx11 | Generation::Gfx12 => (1536, 24, 16),
-        };
+        let ((total, granule), most) = (gfx.vector_registers(), gfx.most_waves_per_simd());
         let (total, granule) = match (gfx.generation(), wave32) {
             (Generation::Cdna, _) | (_, true) => (total, granule),
             (_, false) => (total / 2, granule / 2),

@@ -233,7 +233,7 @@ fn refused_launches_say_what_is_wrong_and_run_nothing() {
 fn a_code_object_for_another_target_is_refused() {
     let object = Kernel::new(Gfx::Gfx1030, SEPARATE_IDS).build();
     let error = machine(Gfx::Gfx1100).load(&object).unwrap_err();
-    assert_eq!(error, LoadError::WrongTarget { code_object: Gfx::Gfx1030, machine: Gfx::Gfx1100 });
+    assert_eq!(error, LoadError::WrongTarget { code_object: Gfx::Gfx1030.into(), machine: Gfx::Gfx1100 });
 }
 
 #[test]

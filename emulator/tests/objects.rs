@@ -2,7 +2,10 @@
 
 mod support;
 
-use amdgpu_emulator::{ArgKind, CodeObject, Gfx, HiddenArg, ObjectError};
+use amdgpu_emulator::{
+    ArgKind, CodeObject, CodeTarget, Generic, Gfx, HiddenArg, Launch, LaunchOptions, LoadError, Machine,
+    MachineOptions, ObjectError,
+};
 use support::Kernel;
 
 fn kernel() -> Kernel<'static> {
@@ -100,4 +103,122 @@ fn truncated_and_flipped_files_are_errors_or_code_objects() {
             let _ = CodeObject::parse(&flipped);
         }
     }
+}
+
+/// A code object of one instruction for `gfx`, with the header's flags as they are to be.
+fn flagged(gfx: Gfx, flags: u32) -> Vec<u8> {
+    let mut elf = Kernel::new(gfx, "").elf();
+    elf[48..52].copy_from_slice(&flags.to_le_bytes());
+    elf
+}
+
+#[test]
+fn a_code_object_is_retargeted_within_its_instruction_set() {
+    for from in Gfx::ISAS {
+        let elf = Kernel::new(from, "").elf();
+        for to in Gfx::ALL {
+            match amdgpu_emulator::retarget(&elf, to) {
+                Ok(bytes) => {
+                    assert!(from.siblings().any(|gfx| gfx == to), "{from} {to}");
+                    let object = CodeObject::parse(&bytes).unwrap_or_else(|e| panic!("{from} {to}: {e}"));
+                    assert_eq!((object.gfx(), bytes.len()), (to, elf.len()));
+                    assert_eq!(u32::from(bytes[48]), support::machine(to));
+                    assert!(object.runs_on(to));
+                }
+                Err(error) => {
+                    assert!(from.siblings().all(|gfx| gfx != to), "{from} {to}: {error}");
+                    assert_eq!(error, ObjectError::Retarget { from: CodeTarget::Gfx(from), to });
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn features_of_a_code_object_are_those_of_the_device() {
+    let machine = Machine::new(Gfx::Gfx90a, MachineOptions::default()).unwrap();
+    // XNACK in bits 8 and 9, SRAM-ECC in 10 and 11: 1 either, 2 off, 3 on.
+    for (xnack, sramecc, fits) in
+        [(0, 0, true), (1, 1, true), (2, 3, true), (3, 3, false), (2, 2, false), (3, 1, false)]
+    {
+        let object = CodeObject::parse(&flagged(Gfx::Gfx90a, 0x3f | xnack << 8 | sramecc << 10)).unwrap();
+        let loaded = machine.load(&object).map(|_| ());
+        assert_eq!(loaded.is_ok(), fits, "xnack {xnack} sramecc {sramecc}: {loaded:?}");
+        assert!(fits || matches!(loaded, Err(LoadError::WrongFeatures { .. })));
+    }
+    let object = CodeObject::parse(&flagged(Gfx::Gfx90a, 0x73f)).unwrap();
+    assert_eq!(
+        machine.load(&object).map(|_| ()).unwrap_err().to_string(),
+        "the code object is for gfx90a:xnack+, the machine is gfx90a:sramecc+:xnack-"
+    );
+}
+
+/// What LLVM made of `data/generic/add_one.ll`, which adds 1 to each of a workgroup's numbers.
+fn add_one(target: Generic) -> Vec<u8> {
+    let path = format!("{}/tests/data/generic/{}.elf.gz", env!("CARGO_MANIFEST_DIR"), target.name());
+    let file = std::fs::File::open(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let mut bytes = Vec::new();
+    std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(file), &mut bytes).expect("gzip");
+    bytes
+}
+
+#[test]
+fn code_for_a_generic_target_runs_on_all_that_it_covers_and_on_no_other() {
+    let covered = |generic| match generic {
+        Generic::Gfx9 => "gfx906",
+        Generic::Gfx9_4 => "gfx942 gfx950",
+        Generic::Gfx10_1 => "gfx1010 gfx1011 gfx1012",
+        Generic::Gfx10_3 => "gfx1030 gfx1031 gfx1032 gfx1033 gfx1034 gfx1035 gfx1036",
+        Generic::Gfx11 => "gfx1100 gfx1101 gfx1102 gfx1103 gfx1150 gfx1151 gfx1152 gfx1153",
+        Generic::Gfx12 => "gfx1200 gfx1201",
+    };
+    for generic in Generic::ALL {
+        let object =
+            CodeObject::parse(&add_one(generic)).unwrap_or_else(|error| panic!("{generic:?}: {error}"));
+        assert_eq!(object.target(), CodeTarget::Generic(generic));
+        for gfx in Gfx::ALL {
+            let mut options = MachineOptions::default();
+            options.memory_bytes = 1 << 20;
+            let machine = Machine::new(gfx, options).unwrap();
+            let loaded = match machine.load(&object) {
+                Ok(loaded) => loaded,
+                Err(error) => {
+                    assert!(!covered(generic).split(' ').any(|name| name == gfx.name()), "{gfx}: {error}");
+                    assert_eq!(error, LoadError::WrongTarget { code_object: object.target(), machine: gfx });
+                    continue;
+                }
+            };
+            assert!(covered(generic).split(' ').any(|name| name == gfx.name()), "{generic:?} on {gfx}");
+            let numbers = machine.alloc(256).unwrap();
+            let values: Vec<u8> = (0..64_u32).flat_map(|n| (n * n).to_le_bytes()).collect();
+            machine.write(numbers, &values).unwrap();
+            let kernel = loaded.kernel("add_one").unwrap();
+            let kernarg = &numbers.to_le_bytes();
+            let launch = Launch {
+                grid: [1; 3],
+                block: [64, 1, 1],
+                dynamic_lds: 0,
+                kernarg,
+                options: LaunchOptions::default(),
+            };
+            machine.launch(&kernel, &launch).unwrap();
+            let mut out = vec![0; 256];
+            machine.read(numbers, &mut out).unwrap();
+            let out: Vec<u32> =
+                out.chunks_exact(4).map(|b| u32::from_le_bytes(b.try_into().unwrap())).collect();
+            assert_eq!(out, (0..64).map(|n| n * n + 1).collect::<Vec<u32>>(), "{generic:?} on {gfx}");
+        }
+    }
+}
+
+#[test]
+fn a_generic_target_has_a_version() {
+    let mut bytes = add_one(Generic::Gfx11);
+    assert_eq!(bytes[51], 1, "the highest byte of e_flags");
+    bytes[51] = 0;
+    let target = CodeTarget::Generic(Generic::Gfx11);
+    assert_eq!(CodeObject::parse(&bytes).unwrap_err(), ObjectError::GenericVersion(target));
+    // Nor is it one target's.
+    let error = amdgpu_emulator::retarget(&add_one(Generic::Gfx11), Gfx::Gfx1100).unwrap_err();
+    assert_eq!(error, ObjectError::Retarget { from: target, to: Gfx::Gfx1100 });
 }

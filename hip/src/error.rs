@@ -56,7 +56,7 @@ pub enum Error {
     #[error("the code object cannot be loaded: {0}")]
     Load(String),
     #[error("the code object is for {actual}; device {device} is {expected}")]
-    WrongTarget { actual: Gfx, expected: Gfx, device: usize },
+    WrongTarget { actual: String, expected: String, device: usize },
     #[error("no code object for device {device} ({gfx}): {problem}")]
     NoCodeForDevice { device: usize, gfx: Gfx, problem: String },
     #[error("`{path}` cannot be read: {problem}")]

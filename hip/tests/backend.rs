@@ -49,6 +49,26 @@ fn probe() {
         println!("launch: {}", error_name(code));
         println!("absent: {}", error_name(hipMemsetD16(pointer, 0, 0)));
         println!("text: {}", last_error().map_or(String::new(), |error| error.text));
+        let mut properties: hipDeviceProp_tR0600 = std::mem::zeroed();
+        let code = hipGetDevicePropertiesR0600(&mut properties, 0);
+        let text = |chars: &[std::ffi::c_char]| {
+            let bytes: Vec<u8> = chars.iter().map(|&c| c as u8).take_while(|&c| c != 0).collect();
+            String::from_utf8(bytes).unwrap()
+        };
+        println!(
+            "properties: {} {} {} memory {} lds {} wave {} threads {} units {} pools {}",
+            error_name(code),
+            text(&properties.name),
+            text(&properties.gcnArchName),
+            properties.totalGlobalMem,
+            properties.sharedMemPerBlock,
+            properties.warpSize,
+            properties.maxThreadsPerBlock,
+            properties.multiProcessorCount,
+            properties.memoryPoolsSupported
+        );
+        println!("wrong device: {}", hipGetDevicePropertiesR0600(&mut properties, 3));
+        println!("nowhere: {}", error_name(hipGetDevicePropertiesR0600(null_mut(), 0)));
         println!("far: {}", hipMemcpy3DPeer(1, 2.5, 3, 4.5, 5, 6, 7, 8, 9, 10.5, 11));
     }
     println!("emulator: {}", emulator(0).is_some());
@@ -123,6 +143,11 @@ fn reached_the_fake(out: &str) {
             "absent: hipErrorNotSupported",
             "fake: hipMemcpy3DPeer 1 2.5 3 4.5 5 6 7 8 9 10.5 11\nfar: 12",
             "has no hipMemsetD16",
+            // The library is HIP 5's, which has the older layout alone.
+            "fake: hipGetDeviceProperties\nfake: hipDeviceGetAttribute 88\nproperties: hipSuccess AMD Radeon RX 7800 XT gfx1101 \
+             memory 17163091968 lds 65536 wave 32 threads 1024 units 30 pools 1",
+            "fake: hipGetDeviceProperties of a wrong device\nwrong device: 101",
+            "nowhere: hipErrorInvalidValue",
             "emulator: false",
             "counters: not available here: the devices are real ones",
             "backend: Hip {",

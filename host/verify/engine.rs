@@ -45,6 +45,8 @@ pub fn verify(
     device: &Device,
     options: Options,
 ) -> Result<Outcome> {
+    // A device that cannot load the kernel does not make it wrong.
+    device.load(family.module())?;
     let stream = device.stream()?;
     let totals = Totals::default();
     let case = |draw: &Draw| -> Result<(), String> {

@@ -47,6 +47,7 @@ pub fn run(folder: &Path, gfx: &[String]) -> Result<()> {
     let all = || amdgpu_build::all_archs().to_vec();
     let named = || gfx.iter().map(|name| name.parse()).collect::<Result<Vec<_>, _>>();
     let mut archs = if gfx.is_empty() { all() } else { named()? };
+    archs = archs.into_iter().map(|gfx| gfx.isa()).collect();
     archs.sort_by_key(|gfx| gfx.name());
     archs.dedup();
     let toolchain = toolchain::find()?;

@@ -82,7 +82,7 @@ fn tests(full: bool) -> Result<()> {
     let mut cargo = shell::cargo();
     cargo.args(["test", "--no-fail-fast"]).args(WORKSPACE);
     if full {
-        cargo.args(["--", "--include-ignored"]).env("VERIFY_CASES", "48");
+        cargo.args(["--", "--include-ignored"]).env("VERIFY_CASES", "48").env("VERIFY_TARGETS", "all");
     }
     shell::run(&mut cargo)
 }

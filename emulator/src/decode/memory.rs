@@ -22,7 +22,7 @@ impl Reader {
         let gfx9 = self.generation == Generation::Cdna;
         let row = self.row(self.target.ds.get(self.bits(0, if gfx9 { 17 } else { 18 }, 8)))?;
         let mut inst = self.inst(Format::Ds, row);
-        let acc = gfx9 && self.bit(0, 25);
+        let acc = self.gfx.has_unified_registers() && self.bit(0, 25);
         let mods = &mut inst.mods;
         mods.gds = self.generation != Generation::Gfx12 && self.bit(0, if gfx9 { 16 } else { 17 });
         if has_two_offsets(row.name) {
@@ -63,10 +63,11 @@ impl Reader {
         let (format, row) = self.flat_row(segment, self.bits(0, 18, 7))?;
         let mut inst = self.inst(format, row);
         let mods = &mut inst.mods;
-        let gfx942 = self.gfx == Gfx::Gfx942;
+        let gfx942 = matches!(self.gfx, Gfx::Gfx942 | Gfx::Gfx950);
         let (bits, off) = match self.generation {
             Generation::Cdna => {
-                (mods.glc, mods.slc, mods.scc) = (self.bit(0, 16), self.bit(0, 17), self.bit(0, 25));
+                (mods.glc, mods.slc) = (self.bit(0, 16), self.bit(0, 17));
+                mods.scc = self.gfx.has_unified_registers() && self.bit(0, 25);
                 mods.lds = self.bit(0, 13) && !gfx942;
                 (13, 0x7f)
             }
@@ -88,7 +89,7 @@ impl Reader {
         let saddr = self.bits(1, 16, 7);
         let has_saddr = saddr != off
             && !(saddr == 0x7f
-                && (self.gfx == Gfx::Gfx1030 || self.bit(0, 13))
+                && (self.gfx.isa() == Gfx::Gfx1030 || self.bit(0, 13))
                 && self.generation == Generation::Gfx10);
         let fields = FlatFields {
             vdst: self.bits(1, 24, 8),
@@ -101,7 +102,7 @@ impl Reader {
                 Generation::Gfx10 => saddr == off,
                 _ => self.bit(1, 23),
             },
-            acc: self.generation == Generation::Cdna && self.bit(1, 23),
+            acc: self.gfx.has_unified_registers() && self.bit(1, 23),
         };
         let returns = inst.mods.glc;
         self.flat_operands(inst, row, &fields, returns)
@@ -212,7 +213,11 @@ impl Reader {
         match self.generation {
             Generation::Cdna => {
                 mods.slc = if typed { self.bit(1, 22) } else { self.bit(0, 17) };
-                mods.scc = if typed { self.bit(1, 21) } else { self.bit(0, 15) };
+                if self.gfx.has_unified_registers() {
+                    mods.scc = if typed { self.bit(1, 21) } else { self.bit(0, 15) };
+                } else {
+                    mods.tfe = self.bit(1, 23);
+                }
                 (mods.idxen, mods.offen) = (self.bit(0, 13), self.bit(0, 12));
             }
             Generation::Gfx10 => {
@@ -229,7 +234,7 @@ impl Reader {
     }
 
     fn buffer(&mut self, inst: Inst, row: &Row) -> Result<Inst> {
-        let acc = self.generation == Generation::Cdna && self.bit(1, 23);
+        let acc = self.gfx.has_unified_registers() && self.bit(1, 23);
         let returns = inst.mods.glc;
         let fields = [self.bits(1, 8, 8), self.bits(1, 0, 8), self.bits(1, 16, 5) << 2, self.bits(1, 24, 8)];
         self.buffer_operands(inst, row, fields, returns, acc)

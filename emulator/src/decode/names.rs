@@ -13,7 +13,7 @@ pub(super) fn hwreg(gfx: Gfx, id: u8) -> Option<&'static str> {
     let gfx9 = generation == Generation::Cdna;
     let gfx10 = generation == Generation::Gfx10;
     let gfx11 = generation == Generation::Gfx11;
-    let gfx942 = gfx == Gfx::Gfx942;
+    let gfx942 = matches!(gfx, Gfx::Gfx942 | Gfx::Gfx950);
     Some(match id {
         1 => "HW_REG_MODE",
         2 => "HW_REG_STATUS",
@@ -36,12 +36,12 @@ pub(super) fn hwreg(gfx: Gfx, id: u8) -> Option<&'static str> {
         24 if gfx942 => "HW_REG_SQ_PERF_SNAPSHOT_PC_HI",
         20 if !gfx9 => "HW_REG_FLAT_SCR_LO",
         21 if !gfx9 => "HW_REG_FLAT_SCR_HI",
-        22 if gfx == Gfx::Gfx1011 => "HW_REG_XNACK_MASK",
+        22 if is_rdna1(gfx) => "HW_REG_XNACK_MASK",
         23 if !gfx9 => "HW_REG_HW_ID1",
         24 if !gfx9 => "HW_REG_HW_ID2",
         25 if gfx10 => "HW_REG_POPS_PACKER",
         27 if gfx11 => "HW_REG_PERF_SNAPSHOT_DATA",
-        29 if !gfx9 && gfx != Gfx::Gfx1011 => "HW_REG_SHADER_CYCLES",
+        29 if !gfx9 && !is_rdna1(gfx) => "HW_REG_SHADER_CYCLES",
         _ => return None,
     })
 }
@@ -179,7 +179,7 @@ pub(super) fn depctr(gfx: Gfx, imm: u16) -> String {
         ("va_vcc", 1, 1),
         ("vm_vsrc", 2, 3),
     ];
-    let fields = if gfx == Gfx::Gfx1011 { &FIELDS[1..] } else { &FIELDS[..] };
+    let fields = if is_rdna1(gfx) { &FIELDS[1..] } else { &FIELDS[..] };
     let mask = |width: u16| (1u16 << width) - 1;
     let used = fields.iter().fold(0, |bits, &(_, low, width)| bits | mask(width) << low);
     if imm & !used != 0 {
@@ -290,4 +290,8 @@ fn unified_format(f: &mut fmt::Formatter<'_>, layouts: &Layouts, format: u8) -> 
         rest -= types.len();
     }
     write!(f, " format:{format}")
+}
+
+fn is_rdna1(gfx: Gfx) -> bool {
+    matches!(gfx.isa(), Gfx::Gfx1010 | Gfx::Gfx1011)
 }

@@ -279,7 +279,7 @@ impl Text<'_> {
     fn buffer_modifiers(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mods = &self.inst.mods;
         if self.inst.operands.is_empty() {
-            return if self.gfx == Gfx::Gfx942 { self.cache_policy(f) } else { Ok(()) };
+            return if matches!(self.gfx, Gfx::Gfx942 | Gfx::Gfx950) { self.cache_policy(f) } else { Ok(()) };
         }
         if self.inst.format == Format::Mtbuf {
             names::buffer_format(f, self.gfx, mods.buf_format)?;
@@ -294,7 +294,7 @@ impl Text<'_> {
 
     fn cache_policy(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mods = &self.inst.mods;
-        if self.gfx == Gfx::Gfx942 {
+        if matches!(self.gfx, Gfx::Gfx942 | Gfx::Gfx950) {
             flag(f, mods.glc, "sc0")?;
             flag(f, mods.slc, "nt")?;
             return flag(f, mods.scc, "sc1");
@@ -356,8 +356,16 @@ impl Text<'_> {
     fn vop_modifiers(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let inst = self.inst;
         let mods = &inst.mods;
+        match mods.bitop3 {
+            0 => {}
+            small @ 1..=9 => write!(f, " bitop3:{small}")?,
+            table => write!(f, " bitop3:{table:#x}")?,
+        }
         let op_sel = self.op_sel();
-        if op_sel != 0 {
+        if inst.name.ends_with("_swap_b32") && inst.name.starts_with("v_permlane") {
+            flag(f, op_sel & 2 != 0, "bound_ctrl:1")?;
+            flag(f, op_sel & 1 != 0, "fi:1")?;
+        } else if op_sel != 0 {
             let mut sources = inst.srcs().len();
             if inst.name.starts_with("v_cvt_sr_") || inst.name.starts_with("v_fmac_") {
                 sources = 3;
@@ -459,7 +467,7 @@ impl Text<'_> {
         let mods = &inst.mods;
         number(f, "cbsz", mods.cbsz.into())?;
         number(f, "abid", mods.abid.into())?;
-        if self.gfx == Gfx::Gfx942 && inst.name.starts_with("v_mfma_f64") {
+        if matches!(self.gfx, Gfx::Gfx942 | Gfx::Gfx950) && inst.name.starts_with("v_mfma_f64") {
             if mods.blgp != 0 {
                 list(f, "neg", &[mods.blgp & 1, mods.blgp >> 1 & 1, mods.blgp >> 2 & 1])?;
             }
@@ -494,9 +502,10 @@ impl Text<'_> {
 
     fn has_op_sel(&self) -> bool {
         let name = self.inst.name;
-        !["v_dot4", "v_dot8", "v_mfma", "v_smfmac", "v_accvgpr", "v_wmma", "v_swmmac"]
-            .iter()
-            .any(|p| name.starts_with(p))
+        name == "v_mfma_ld_scale_b32"
+            || !["v_dot4", "v_dot8", "v_mfma", "v_smfmac", "v_accvgpr", "v_wmma", "v_swmmac"]
+                .iter()
+                .any(|p| name.starts_with(p))
     }
 }
 

@@ -3,15 +3,19 @@
 use crate::gfx::{Generation, Gfx};
 use crate::inst::{Format, Inst, Operand, SpecialReg};
 
-/// The register class that operand `i` must be in and is not: on gfx90a and gfx942 register tuples start at an even
+/// The register class that operand `i` must be in and is not: on gfx90a and its successors register tuples start at an even
 /// register, on gfx12 matrices are in vector registers, and a few scalar operands exclude a register.
 pub(super) fn wanted_class(gfx: Gfx, inst: &Inst, i: usize) -> Option<String> {
     let bits = |count: u8| 32 * u32::from(count);
     match (gfx.generation(), inst.operands[i]) {
-        (Generation::Cdna, Operand::Vgpr { index, count }) if misaligned(index, count) => {
+        (Generation::Cdna, Operand::Vgpr { index, count })
+            if gfx.has_unified_registers() && misaligned(index, count) =>
+        {
             Some(format!("{}_{}_Align2", class(inst, i, count), bits(count)))
         }
-        (Generation::Cdna, Operand::Agpr { index, count }) if misaligned(index, count) => {
+        (Generation::Cdna, Operand::Agpr { index, count })
+            if gfx.has_unified_registers() && misaligned(index, count) =>
+        {
             let matrix = inst.format == Format::Vop3p && !multiplies(inst, i);
             let class = if matrix { "AReg" } else { class(inst, i, count) };
             Some(format!("{class}_{}_Align2", bits(count)))

@@ -231,6 +231,11 @@ impl Reader {
                 }
             }
         }
+        if row.name.starts_with("v_bitop3") {
+            // The truth table is where other instructions have their modifiers.
+            mods.bitop3 = (self.bits(1, 27, 2) << 6 | self.bits(0, 8, 3) << 3 | self.bits(1, 29, 3)) as u8;
+            (mods.omod, mods.neg, mods.abs) = (Omod::None, 0, 0);
+        }
         let mut inst = self.vop3_operands(inst, row)?;
         drop_float_modifiers(&mut inst);
         Ok(inst)
@@ -291,7 +296,11 @@ impl Reader {
             } else {
                 self.source(code, ty)?
             };
-            inst.operands.push(operand, ty);
+            if field == Field::Src0 && swaps(row) {
+                push_dst(&mut inst, operand, ty);
+            } else {
+                inst.operands.push(operand, ty);
+            }
         }
         Ok(inst)
     }
@@ -330,7 +339,8 @@ impl Reader {
     /// Matrix instructions with accumulation registers.
     fn mai(&mut self, row: &Row) -> Result<Inst> {
         let mut inst = self.inst(Format::Vop3p, row);
-        let acc_cd = self.bit(0, 15);
+        // Without a common file sums are in accumulation registers, and the bit is not there.
+        let acc_cd = !self.gfx.has_unified_registers() || self.bit(0, 15);
         let read = row.name == "v_accvgpr_read_b32";
         let write = row.name == "v_accvgpr_write_b32";
         if !read && !write {
@@ -339,6 +349,7 @@ impl Reader {
             inst.mods.blgp = self.bits(1, 29, 3) as u8;
         }
         let sparse = row.name.starts_with("v_smfmac");
+        let small_floats = row.name.ends_with("_f8f6f4");
         for &(field, ty) in &row.fields {
             let (code, acc) = match field {
                 Field::Vdst => (256 + self.bits(0, 0, 8), write || acc_cd && !read),
@@ -346,6 +357,11 @@ impl Reader {
                 Field::Src1 => (self.bits(1, 9, 9), self.bit(1, 28)),
                 Field::Src2 => (self.bits(1, 18, 9), acc_cd && !sparse),
                 _ => return Err(self.unknown()),
+            };
+            let ty = match field {
+                Field::Src0 if small_floats => small_float_matrix(inst.mods.cbsz),
+                Field::Src1 if small_floats => small_float_matrix(inst.mods.blgp),
+                _ => ty,
             };
             let operand = match self.source_without_literal(code, ty)? {
                 Operand::Vgpr { index, count } if acc => Operand::Agpr { index, count },
@@ -361,6 +377,15 @@ impl Reader {
     }
 }
 
+/// The registers of a matrix whose elements have a format's number of bits: two formats of 8, two of 6, one of 4.
+fn small_float_matrix(format: u8) -> OperandType {
+    OperandType::Tuple(match format {
+        0 | 1 => 8,
+        2 | 3 => 6,
+        _ => 4,
+    })
+}
+
 /// Clears negation and absolute value of sources that are no floats, and sign extension of those that are:
 /// the instruction lacks the bits.
 fn drop_float_modifiers(inst: &mut Inst) {
@@ -370,7 +395,7 @@ fn drop_float_modifiers(inst: &mut Inst) {
         let float = match inst.name {
             name if name.starts_with("v_cndmask") => source < 2,
             name if name.starts_with("v_ldexp") => source == 0,
-            "v_dot2_bf16_bf16" => true,
+            "v_dot2_bf16_bf16" | "v_cvt_f32_bf16" => true,
             _ => inst.operands.ty(first + source).is_float(),
         };
         if !float {
@@ -386,7 +411,7 @@ fn drop_float_modifiers(inst: &mut Inst) {
 
 /// Both operands are written.
 fn swaps(row: &Row) -> bool {
-    row.name.starts_with("v_swap")
+    row.name.starts_with("v_swap") || row.name.starts_with("v_permlane") && row.name.ends_with("_swap_b32")
 }
 
 /// Source 2 is a lane mask.

@@ -199,11 +199,20 @@ fn queue_bytes() -> [u8; QUEUE_SIZE as usize] {
     bytes
 }
 
-/// Dwords of arguments to preload; only gfx90a and gfx942 can.
+/// Dwords of arguments to preload, which gfx90a and its successors can.
 fn preload_count(gfx: Gfx, descriptor: &KernelDescriptor) -> usize {
-    match gfx.generation() {
-        Generation::Cdna => usize::from(descriptor.preload & 0x7f),
+    match gfx {
+        Gfx::Gfx90a | Gfx::Gfx942 | Gfx::Gfx950 => usize::from(descriptor.preload & 0x7f),
         _ => 0,
+    }
+}
+
+/// Whether a work-item's three numbers are in one register.
+fn packs_ids(gfx: Gfx) -> bool {
+    match gfx.generation() {
+        Generation::Cdna => !matches!(gfx, Gfx::Gfx906 | Gfx::Gfx908),
+        Generation::Gfx10 => false,
+        Generation::Gfx11 | Generation::Gfx12 => true,
     }
 }
 
@@ -351,15 +360,14 @@ impl Dispatch<'_> {
         let descriptor = &self.info.descriptor;
         let user = (descriptor.rsrc2 >> 1 & 0x1f) as u8;
         let system = (descriptor.rsrc2 >> 7 & 0xf).count_ones() as u8 + (descriptor.rsrc2 & 1) as u8;
-        let packed = self.gfx.generation() != Generation::Gfx10;
+        let packed = packs_ids(self.gfx);
         let vector = if packed { 1 } else { (descriptor.rsrc2 >> 11 & 3) as u8 + 1 };
         Registers { scalar: (user + system).min(slot::VCC), vector: vector.min(3) }
     }
 
     fn set_work_item_ids(&self, wave: &mut Wave, first: u32, lanes: u32) {
         let [size_x, size_y, _] = self.launch.block;
-        let packed =
-            matches!(self.gfx.generation(), Generation::Gfx11 | Generation::Gfx12 | Generation::Cdna);
+        let packed = packs_ids(self.gfx);
         let axes = self.info.descriptor.rsrc2 >> 11 & 3;
         for lane in 0..lanes {
             let id = first + lane;

@@ -129,9 +129,10 @@ struct State {
 
 impl Memory {
     pub fn new(total: u64) -> Result<Memory, MemoryError> {
-        // Four times the memory: room for gaps, and so that freed addresses rest. Where address space is short,
-        // less.
-        let sizes = [4, 2].map(|times| total.saturating_mul(times).clamp(1 << 30, BASE_STRIDE));
+        // Four times the memory: room for gaps, and so that freed addresses rest. Of much memory, and where address
+        // space is short, less.
+        let more = total.saturating_add(total / 4).max(1 << 36);
+        let sizes = [4, 2].map(|times| total.saturating_mul(times).min(more).clamp(1 << 30, BASE_STRIDE));
         let region = Region::reserve(sizes[0]).or_else(|_| Region::reserve(sizes[1]))?;
         let written = Region::reserve_anywhere(region.size / 8)?;
         let cursor = region.base + GRANULE;

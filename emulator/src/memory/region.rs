@@ -11,7 +11,7 @@ pub(super) const LARGE_PAGE: u64 = 1 << 21;
 const FIRST_BASE: u64 = 0x2000_0000_0000;
 pub(super) const BASE_STRIDE: u64 = 0x0100_0000_0000;
 /// Machines whose addresses are fixed; further ones are put anywhere.
-const FIXED_SLOTS: u64 = 24;
+const FIXED_SLOTS: u64 = 32;
 
 /// The pointer for a device address.
 #[inline(always)]

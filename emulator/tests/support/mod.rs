@@ -229,14 +229,33 @@ fn note(metadata: &[u8]) -> Vec<u8> {
     note
 }
 
-fn machine(gfx: Gfx) -> u32 {
+/// The numbers that `llc -mcpu` of LLVM 22 writes.
+pub fn machine(gfx: Gfx) -> u32 {
     match gfx {
+        Gfx::Gfx906 => 0x2f,
+        Gfx::Gfx908 => 0x30,
         Gfx::Gfx90a => 0x3f,
         Gfx::Gfx942 => 0x4c,
+        Gfx::Gfx950 => 0x4f,
+        Gfx::Gfx1010 => 0x33,
         Gfx::Gfx1011 => 0x34,
+        Gfx::Gfx1012 => 0x35,
         Gfx::Gfx1030 => 0x36,
+        Gfx::Gfx1031 => 0x37,
+        Gfx::Gfx1032 => 0x38,
+        Gfx::Gfx1033 => 0x39,
+        Gfx::Gfx1034 => 0x3e,
+        Gfx::Gfx1035 => 0x3d,
+        Gfx::Gfx1036 => 0x45,
         Gfx::Gfx1100 => 0x41,
+        Gfx::Gfx1101 => 0x46,
+        Gfx::Gfx1102 => 0x47,
+        Gfx::Gfx1103 => 0x44,
+        Gfx::Gfx1150 => 0x43,
         Gfx::Gfx1151 => 0x4a,
+        Gfx::Gfx1152 => 0x55,
+        Gfx::Gfx1153 => 0x58,
+        Gfx::Gfx1200 => 0x48,
         Gfx::Gfx1201 => 0x4e,
     }
 }

@@ -4,8 +4,10 @@ use std::ffi::{c_char, c_int, c_uint};
 use std::sync::atomic::Ordering;
 
 use super::{give, not_null, text};
-use crate::emulated::properties::fill;
+use crate::codes::{hipError_t, hipSuccess};
+use crate::emulated::properties::{fill, from_r0000};
 use crate::error::Error;
+use crate::real::RealLibrary;
 use crate::types::*;
 
 /// The version of HIP that the emulated runtime keeps to, as `HIP_VERSION` is written: 6.4.
@@ -14,6 +16,51 @@ const VERSION: c_int = 60_400_000;
 const DEVICE_FLAGS: c_uint = 0x1f;
 /// The largest stack of a work-item, in bytes: what the hardware's register for a wave's scratch memory holds.
 const MOST_STACK: usize = (128 << 10) - 16;
+
+/// Properties in HIP 6's layout by what HIP 5 has: its own layout, and two attributes that this one lacks.
+///
+/// # Safety
+/// `prop` is null or valid for writing.
+unsafe fn older_properties(
+    library: &RealLibrary,
+    prop: *mut hipDeviceProp_tR0600,
+    device: c_int,
+) -> Result<hipError_t, Error> {
+    type Properties = unsafe extern "C" fn(*mut hipDeviceProp_tR0000, c_int) -> hipError_t;
+    type Attribute = unsafe extern "C" fn(*mut c_int, c_uint, c_int) -> hipError_t;
+    type Uuid = unsafe extern "C" fn(*mut hipUUID, c_int) -> hipError_t;
+    /// `hipDeviceAttributeMemoryPoolsSupported`.
+    const MEMORY_POOLS: c_uint = 88;
+    not_null("prop", prop)?;
+    // SAFETY: the types are those of HIP 5; what is called writes one value each, of which zero is one.
+    let properties = unsafe {
+        let name = c"hipGetDeviceProperties";
+        let get = library.function::<Properties>(name).ok_or_else(|| {
+            Error::Unsupported(format!("{} has no hipGetDeviceProperties of any layout", library.name()))
+        })?;
+        let mut old: hipDeviceProp_tR0000 = std::mem::zeroed();
+        let code = get(&mut old, device);
+        if code != hipSuccess {
+            return Ok(code);
+        }
+        let mut properties = from_r0000(&old);
+        if let Some(attribute) = library.function::<Attribute>(c"hipDeviceGetAttribute") {
+            let mut pools = 0;
+            if attribute(&mut pools, MEMORY_POOLS, device) == hipSuccess {
+                properties.memoryPoolsSupported = pools;
+            }
+        }
+        if let Some(uuid) = library.function::<Uuid>(c"hipDeviceGetUuid") {
+            let mut bytes = properties.uuid;
+            if uuid(&mut bytes, device) == hipSuccess {
+                properties.uuid = bytes;
+            }
+        }
+        properties
+    };
+    // SAFETY: the caller's contract.
+    unsafe { give("prop", prop, properties) }.map(|()| hipSuccess)
+}
 
 hip_functions! {
     /// Initialises HIP; every function does so by itself.
@@ -57,6 +104,8 @@ hip_functions! {
     /// Properties of a device, as HIP 6 has them.
     fn hipGetDevicePropertiesR0600(prop: *mut hipDeviceProp_tR0600, deviceId: c_int) => |runtime| {
         give("prop", prop, runtime.device(deviceId)?.properties())
+    } else |library| {
+        older_properties(library, prop, deviceId)
     }
 
     /// Properties of a device, as HIP 5 has them; HIP 6 keeps this symbol for programs that were built with it.

@@ -7,9 +7,11 @@ use crate::error::Error;
 /// Defines C functions of libamdhip64.
 ///
 /// The text after `=>` is what the function does on emulated devices: a block with the runtime under the given
-/// name that gives `Result<(), Error>`. On real devices the call goes to the function of the same name.
+/// name that gives `Result<(), Error>`. On real devices the call goes to the function of the same name; where an older
+/// release lacks it, a block after `else` does the same by what that release has, or the call is an error.
 macro_rules! hip_functions {
-    ($($(#[$doc:meta])* fn $name:ident($($arg:ident: $type:ty),* $(,)?) => |$runtime:pat_param| $body:block)*) => {$(
+    ($($(#[$doc:meta])* fn $name:ident($($arg:ident: $type:ty),* $(,)?) => |$runtime:pat_param| $body:block
+        $(else |$older:pat_param| $instead:block)?)*) => {$(
         $(#[$doc])*
         ///
         /// # Safety
@@ -32,7 +34,13 @@ macro_rules! hip_functions {
                     match REAL.get_or_init(|| unsafe { library.function($crate::api::c_name(concat!(stringify!($name), "\0"))) }) {
                         // SAFETY: the caller's contract is that of the real function.
                         Some(real) => Ok(unsafe { real($($arg),*) }),
-                        None => Err($crate::api::missing(library, stringify!($name))),
+                        None => {
+                            // SAFETY: the caller's contract.
+                            $(#[allow(clippy::macro_metavars_in_unsafe)]
+                            return unsafe { let $older = library; $instead };)?
+                            #[allow(unreachable_code)]
+                            Err($crate::api::missing(library, stringify!($name)))
+                        }
                     }
                 }
             })

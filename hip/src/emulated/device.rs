@@ -45,11 +45,14 @@ pub(crate) struct Device {
 impl Device {
     pub(crate) fn new(ordinal: usize, gfx: Gfx, handles: &Handles) -> Result<Device, MemoryError> {
         let pool: *mut c_void = handles.insert(Arc::new(Pool::new(ordinal)));
+        let facts = facts(gfx);
+        let mut options = MachineOptions::default();
+        options.memory_bytes = facts.memory_bytes;
         Ok(Device {
             ordinal,
             gfx,
-            facts: facts(gfx),
-            machine: Arc::new(Machine::new(gfx, MachineOptions::default())?),
+            machine: Arc::new(Machine::new(gfx, options)?),
+            facts,
             order: RwLock::default(),
             default_stream: Arc::new(Stream::new(ordinal, Kind::Default, 0, 0)),
             streams: Mutex::default(),

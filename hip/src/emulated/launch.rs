@@ -8,6 +8,7 @@ use amdgpu_emulator::{ArgKind, Fault, FaultReport, HiddenArg, KernelInfo, Launch
 use super::Runtime;
 use super::facts::{MAX_GRID, MAX_WORKGROUP};
 use super::module::Function;
+use super::occupancy::occupancy;
 use super::stream::{Stream, StreamFault};
 use crate::codes::*;
 use crate::error::Error;
@@ -67,6 +68,14 @@ impl Geometry {
             return resources(format!(
                 "{lds} bytes of LDS ({} of its own, {dynamic_lds} launch-sized); a workgroup has at most {limit}",
                 info.lds_size
+            ));
+        }
+        let gfx = function.module.object.gfx();
+        // Sizes are checked above, so that they fit.
+        if occupancy(gfx, info, size as u32, dynamic_lds).workgroups == 0 {
+            return resources(format!(
+                "workgroups of {size} work-items with {} vector registers each, more than a {gfx} has",
+                info.vgprs
             ));
         }
         Ok(())

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use amdgpu_emulator::{CodeObject, Kernel, KernelInfo, LoadError, LoadedModule, ObjectError};
+use amdgpu_emulator::{CodeObject, Features, Kernel, KernelInfo, LoadError, LoadedModule, ObjectError};
 
 use super::Runtime;
 use super::device::Device;
@@ -53,12 +53,15 @@ impl Module {
             }
             error => Error::Image(error),
         })?;
-        let wrong_target = |actual| Error::WrongTarget { actual, expected: gfx, device: ordinal };
-        if object.gfx() != gfx {
-            return Err(wrong_target(object.gfx()));
-        }
+        let wrong_target =
+            |actual: String, expected: String| Error::WrongTarget { actual, expected, device: ordinal };
         let loaded = device.machine.load(&object).map_err(|error| match error {
-            LoadError::WrongTarget { code_object, .. } => wrong_target(code_object),
+            LoadError::WrongTarget { code_object, .. } => {
+                wrong_target(code_object.to_string(), gfx.to_string())
+            }
+            LoadError::WrongFeatures { code_object, .. } => {
+                wrong_target(format!("{gfx}{code_object}"), format!("{gfx}{}", Features::of_device(gfx)))
+            }
             LoadError::Object(error) => Error::Image(error),
             LoadError::Memory(error) => device.memory_error(error),
             error => Error::Load(error.to_string()),

@@ -2,6 +2,8 @@
 
 use std::ffi::{c_char, c_int};
 
+use amdgpu_emulator::Features;
+
 use super::device::Device;
 use super::facts::{MAX_GRID, MAX_WORKGROUP, SIMDS};
 use crate::error::Error;
@@ -11,6 +13,35 @@ use crate::types::*;
 const UNBOUNDED: c_int = c_int::MAX;
 /// PCI bus of the first emulated device; each has a bus of its own.
 const FIRST_BUS: usize = 1;
+
+/// Assigns what both layouts of the properties have.
+macro_rules! same {
+    ($from:ident => $to:ident) => { same!(@ $from $to
+        name totalGlobalMem sharedMemPerBlock regsPerBlock warpSize maxThreadsPerBlock maxThreadsDim maxGridSize
+        clockRate memoryClockRate memoryBusWidth totalConstMem major minor multiProcessorCount l2CacheSize
+        maxThreadsPerMultiProcessor computeMode clockInstructionRate arch concurrentKernels pciDomainID pciBusID
+        pciDeviceID maxSharedMemoryPerMultiProcessor isMultiGpuBoard canMapHostMemory gcnArchName integrated
+        cooperativeLaunch cooperativeMultiDeviceLaunch maxTexture1DLinear maxTexture1D maxTexture2D maxTexture3D
+        hdpMemFlushCntl hdpRegFlushCntl memPitch textureAlignment texturePitchAlignment kernelExecTimeoutEnabled
+        ECCEnabled tccDriver cooperativeMultiDeviceUnmatchedFunc cooperativeMultiDeviceUnmatchedGridDim
+        cooperativeMultiDeviceUnmatchedBlockDim cooperativeMultiDeviceUnmatchedSharedMem isLargeBar asicRevision
+        managedMemory directManagedMemAccessFromHost concurrentManagedAccess pageableMemoryAccess
+        pageableMemoryAccessUsesHostPageTables
+    ) };
+    (@ $from:ident $to:ident $($field:ident)*) => { $($to.$field = $from.$field;)* };
+}
+
+/// HIP 5's properties in HIP 6's layout; what only this one has stays zero, but for unified addresses, which every AMD
+/// GPU has.
+pub(crate) fn from_r0000(old: &hipDeviceProp_tR0000) -> hipDeviceProp_tR0600 {
+    // SAFETY: the struct is plain numbers, arrays of them and raw pointers; all zeros is a value of it.
+    let mut new: hipDeviceProp_tR0600 = unsafe { std::mem::zeroed() };
+    same!(old => new);
+    new.sharedMemPerBlockOptin = old.sharedMemPerBlock;
+    new.sharedMemPerMultiprocessor = old.maxSharedMemoryPerMultiProcessor;
+    new.unifiedAddressing = 1;
+    new
+}
 
 impl Device {
     /// The device's name: its target, and whose numbers it reports.
@@ -38,7 +69,7 @@ impl Device {
         let registers = (facts.vgprs_per_simd * self.gfx.wave_size()) as c_int;
         let (domain, bus, device) = self.pci();
         fill(&mut p.name, &self.name());
-        fill(&mut p.gcnArchName, self.gfx.name());
+        fill(&mut p.gcnArchName, &format!("{}{}", self.gfx, Features::of_device(self.gfx)));
         p.uuid = self.uuid();
         p.totalGlobalMem = self.machine.memory_info().1 as usize;
         p.sharedMemPerBlock = lds;
@@ -99,21 +130,7 @@ impl Device {
         let p = self.properties();
         // SAFETY: as in `properties`.
         let mut old: hipDeviceProp_tR0000 = unsafe { std::mem::zeroed() };
-        macro_rules! same {
-            ($($field:ident)*) => { $(old.$field = p.$field;)* };
-        }
-        same! {
-            name totalGlobalMem sharedMemPerBlock regsPerBlock warpSize maxThreadsPerBlock maxThreadsDim maxGridSize
-            clockRate memoryClockRate memoryBusWidth totalConstMem major minor multiProcessorCount l2CacheSize
-            maxThreadsPerMultiProcessor computeMode clockInstructionRate arch concurrentKernels pciDomainID pciBusID
-            pciDeviceID maxSharedMemoryPerMultiProcessor isMultiGpuBoard canMapHostMemory gcnArchName integrated
-            cooperativeLaunch cooperativeMultiDeviceLaunch maxTexture1DLinear maxTexture1D maxTexture2D maxTexture3D
-            hdpMemFlushCntl hdpRegFlushCntl memPitch textureAlignment texturePitchAlignment kernelExecTimeoutEnabled
-            ECCEnabled tccDriver cooperativeMultiDeviceUnmatchedFunc cooperativeMultiDeviceUnmatchedGridDim
-            cooperativeMultiDeviceUnmatchedBlockDim cooperativeMultiDeviceUnmatchedSharedMem isLargeBar asicRevision
-            managedMemory directManagedMemAccessFromHost concurrentManagedAccess pageableMemoryAccess
-            pageableMemoryAccessUsesHostPageTables
-        }
+        same!(p => old);
         // The deprecated decimal number of the target: 1030 for gfx1030, 910 for gfx90a.
         old.gcnArch = match self.gfx.name().trim_start_matches("gfx") {
             "90a" => 910,

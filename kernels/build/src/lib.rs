@@ -14,7 +14,8 @@
 //! include!(concat!(env!("OUT_DIR"), "/kernels.rs"));
 //! ```
 //!
-//! Targets are those in `CANDLE_AMDGPU_ARCHS`, separated by commas (default `gfx1030,gfx1100,gfx90a`). The code objects
+//! Targets are those in `CANDLE_AMDGPU_ARCHS`, separated by commas: names, `all`, or `native` (the default) for those of this
+//! machine's GPUs, or gfx1100 if there is none. Targets with the same instruction set are compiled once. The code objects
 //! are also at `target/amdgpu/GFX/MODULE.elf`, beside the profiles' folders. The compiler is the one that
 //! [`toolchain::find`] finds; `CANDLE_AMDGPU_TOOLCHAIN` names another.
 
@@ -55,12 +56,12 @@ use wrappers::{Family, Origin};
 
 /// The variable that chooses the targets.
 pub const ARCHS: &str = "CANDLE_AMDGPU_ARCHS";
-/// The targets where the variable is not set.
+/// The targets of this project's own checks.
 pub const DEFAULT_ARCHS: [Gfx; 3] = [Gfx::Gfx1030, Gfx::Gfx1100, Gfx::Gfx90a];
 
-/// Every target that code can be compiled for.
+/// What code is compiled for where every target is wanted: one target of each instruction set.
 pub fn all_archs() -> &'static [Gfx] {
-    &Gfx::ALL
+    &Gfx::ISAS
 }
 
 /// For a build script: compiles the crate in the folder `kernels` (relative to the package), writes `kernels.rs` to
@@ -114,31 +115,83 @@ fn try_build(kernels: &Path) -> Result<()> {
         objects += 1;
     }
     println!(
-        "amdgpu-build: {objects} code objects for {} by {toolchain}: {made} of them compiled now, the others kept from before",
-        archs.iter().map(|gfx| gfx.name()).collect::<Vec<_>>().join(", ")
+        "amdgpu-build: {objects} code objects {} by {toolchain}: {made} of them compiled now, the others kept from before",
+        chosen(&archs)
     );
     let origin = Origin { compiler: toolchain.versions(), prebuilt: false };
     fs::write(&generated, wrappers::generate(&families, &origin))
         .map_err(error::io("cannot write", &generated))
 }
 
-/// The targets that `CANDLE_AMDGPU_ARCHS` chooses, sorted, each once.
+/// What `CANDLE_AMDGPU_ARCHS` chooses to compile for, as [`Gfx::isa`] has it: sorted, each once. `all` stands for every
+/// target, `native` (also where the variable is not set) for those of the machine's GPUs, or gfx1100 if it has none.
 ///
 /// # Errors
 /// If it names one that is not known.
 pub fn archs() -> Result<Vec<Gfx>> {
-    Ok(chosen_archs()?.unwrap_or_else(|| DEFAULT_ARCHS.to_vec()))
+    Ok(chosen_archs()?.unwrap_or_else(native))
 }
 
 /// The same, and nothing where the variable is not set or empty.
 fn chosen_archs() -> Result<Option<Vec<Gfx>>> {
     let Ok(value) = env::var(ARCHS) else { return Ok(None) };
-    let names = value.split([',', ' ']).filter(|n| !n.is_empty());
-    let archs: std::result::Result<Vec<Gfx>, _> = names.map(Gfx::from_name).collect();
-    let mut archs = archs.map_err(|unknown| Error::Arch { variable: ARCHS, unknown })?;
+    parse_archs(&value)
+}
+
+fn parse_archs(value: &str) -> Result<Option<Vec<Gfx>>> {
+    let mut archs = Vec::new();
+    for name in value.split([',', ' ']).filter(|n| !n.is_empty()) {
+        match name {
+            "all" => archs.extend(Gfx::ISAS),
+            "native" => archs.extend(native()),
+            name => {
+                let gfx = Gfx::from_name(name).map_err(|unknown| Error::Arch { variable: ARCHS, unknown })?;
+                archs.push(gfx.isa());
+            }
+        }
+    }
     archs.sort_by_key(|gfx| gfx.name());
     archs.dedup();
     Ok(Some(archs).filter(|archs| !archs.is_empty()))
+}
+
+/// The instruction sets of this machine's GPUs, or gfx1100, which can be emulated.
+fn native() -> Vec<Gfx> {
+    let mut archs: Vec<Gfx> = gpus(Path::new(TOPOLOGY)).into_iter().map(Gfx::isa).collect();
+    archs.sort_by_key(|gfx| gfx.name());
+    archs.dedup();
+    if archs.is_empty() { vec![Gfx::Gfx1100] } else { archs }
+}
+
+/// Where Linux's driver describes the GPUs (and CPUs) of a machine, whether ROCm is there or not.
+const TOPOLOGY: &str = "/sys/class/kfd/kfd/topology/nodes";
+
+/// The known targets of the GPUs below a folder of the driver's: each has a line `gfx_target_version MMmmss` in
+/// `properties`, decimal, with 0 for a CPU.
+fn gpus(topology: &Path) -> Vec<Gfx> {
+    let nodes = fs::read_dir(topology).into_iter().flatten().flatten();
+    let version = |text: String| {
+        let line = text.lines().find_map(|line| line.strip_prefix("gfx_target_version "))?;
+        line.trim().parse::<u32>().ok()
+    };
+    let versions = nodes.filter_map(|node| version(fs::read_to_string(node.path().join("properties")).ok()?));
+    let name = |v: u32| format!("gfx{}{:x}{:x}", v / 10_000, v / 100 % 100, v % 100);
+    versions.filter(|&v| v != 0).filter_map(|v| Gfx::from_name(&name(v)).ok()).collect()
+}
+
+/// One line on what a build is for, and how to choose something else.
+fn chosen(archs: &[Gfx]) -> String {
+    let names = |gfx: &Gfx| gfx.siblings().map(Gfx::name).collect::<Vec<_>>().join("/");
+    let names: Vec<String> = archs.iter().map(names).collect();
+    let why = match env::var(ARCHS) {
+        Ok(value) if !value.is_empty() => format!("{ARCHS}={value}"),
+        _ if gpus(Path::new(TOPOLOGY)).is_empty() => "no AMD GPU is here".to_owned(),
+        _ => "this machine's GPUs".to_owned(),
+    };
+    format!(
+        "for {} ({why}); {ARCHS}=native, all or a list such as gfx1100,gfx90a chooses others",
+        names.join(", ")
+    )
 }
 
 /// Compiles the crate in the folder `kernels` for some targets: each module with its kernels and code objects.
@@ -154,8 +207,24 @@ pub fn compile(
     archs: &[Gfx],
     warn: &(dyn Fn(&str) + Sync),
 ) -> Result<Vec<Family>> {
+    compile_only(kernels, cache, &[], archs, warn)
+}
+
+/// The same for those families that `only` names, or for all if it names none.
+///
+/// # Errors
+/// As for [`compile`].
+pub fn compile_only(
+    kernels: &Path,
+    cache: &Path,
+    only: &[&str],
+    archs: &[Gfx],
+    warn: &(dyn Fn(&str) + Sync),
+) -> Result<Vec<Family>> {
     let toolchain = toolchain::find()?;
-    Ok(families(&Source::read(kernels, &toolchain)?, &toolchain, cache, archs, warn)?.0)
+    let mut source = Source::read(kernels, &toolchain)?;
+    source.families.retain(|(name, _)| only.is_empty() || only.contains(&name.as_str()));
+    Ok(families(&source, &toolchain, cache, archs, warn)?.0)
 }
 
 /// All families for all targets, side by side as the cores allow, and how many objects had to be made.
@@ -295,4 +364,33 @@ pub fn geometry<'a>(
         Some((kernel.name.clone(), geometry))
     };
     kernels.into_iter().filter_map(entry).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_are_chosen_by_name_and_compiled_once_for_an_instruction_set() {
+        let parse = |value: &str| parse_archs(value).map_err(|error| error.to_string());
+        assert_eq!(parse("gfx1101, gfx90a,gfx1103"), Ok(Some(vec![Gfx::Gfx1100, Gfx::Gfx90a])));
+        assert_eq!(parse("all").unwrap().unwrap().len(), Gfx::ISAS.len());
+        assert_eq!(parse(" ,"), Ok(None));
+        assert!(parse("gfx1100,gfx11").unwrap_err().contains("gfx11"));
+    }
+
+    #[test]
+    fn the_drivers_numbers_are_targets() {
+        let folder = tempfile::tempdir().unwrap();
+        for (node, version) in [("0", 0), ("1", 110_001), ("2", 90_010), ("3", 90_402), ("4", 190_000)] {
+            let node = folder.path().join(node);
+            fs::create_dir(&node).unwrap();
+            let text = format!("cpu_cores_count 0\ngfx_target_version {version}\nvendor_id 4098\n");
+            fs::write(node.join("properties"), text).unwrap();
+        }
+        let mut found = gpus(folder.path());
+        found.sort();
+        assert_eq!(found, [Gfx::Gfx90a, Gfx::Gfx942, Gfx::Gfx1101]);
+        assert_eq!(gpus(&folder.path().join("none")), []);
+    }
 }

@@ -402,7 +402,8 @@ impl Check<'_> {
         let at = others.iter().position(races)?;
         let (other, kind) = (others[at], if at == 0 { Access::Write } else { Access::Read });
         // Before gfx12 and gfx942, an atomic store is a plain one; the load tells.
-        let plain_stores = env.gfx != Gfx::Gfx942 && env.gfx.generation() != Generation::Gfx12;
+        let plain_stores =
+            !matches!(env.gfx, Gfx::Gfx942 | Gfx::Gfx950) && env.gfx.generation() != Generation::Gfx12;
         if !IN_LDS && plain_stores && other.bytes() == 0xf && mark.bytes() == 0xf {
             let read = if is_read { mark } else { other };
             let is_store = lanes.access == Access::Write || kind == Access::Write;

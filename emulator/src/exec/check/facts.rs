@@ -236,7 +236,7 @@ fn is_coherent(gfx: Gfx, inst: &Inst) -> bool {
         return false;
     }
     match (gfx, gfx.generation()) {
-        (Gfx::Gfx942, _) => inst.mods.scc,
+        (Gfx::Gfx942 | Gfx::Gfx950, _) => inst.mods.scc,
         (_, Generation::Gfx12) => inst.mods.scope >= 2,
         _ => inst.mods.glc && !inst.dsts().is_empty(),
     }

@@ -434,6 +434,20 @@ impl Off {
                 let any = if all.lanes == [0; 2] { 0 } else { u32::MAX };
                 self.write(wave, inst, Result { lanes: [any; 2], written: [u32::MAX; 2], from: all.from });
             }
+            name if name.starts_with("v_permlane") && name.ends_with("_swap_b32") => {
+                // Half of each register's lanes come from the other one.
+                if let [a, b, ..] = inst.operands[..] {
+                    let mut all = self.bits(&a);
+                    all.add(self.bits(&b));
+                    let any = if all.lanes == [0; 2] { 0 } else { u32::MAX };
+                    let written = [wave.exec(0), wave.exec(self.halves - 1)];
+                    for operand in [&a, &b] {
+                        for register in registers(operand).filter(|&register| register < SCALARS) {
+                            self.set_vector(register, [any; 2], written, all.from);
+                        }
+                    }
+                }
+            }
             name if name.starts_with("v_swap_b32") => {
                 if let [a, b, ..] = inst.operands[..] {
                     let (first, second) = (self.bits(&a), self.bits(&b));

@@ -4,7 +4,7 @@ use super::half;
 use super::lane::{Entry, lane};
 use super::mode::{Env, Mode, Round};
 use super::soft::{self, Exact};
-use super::ty::{F16, F32, F64, I16, I32, PkF32, U16, U32};
+use super::ty::{BF16, F16, F32, F64, I16, I32, PkF32, U16, U32};
 use crate::gfx::Generation;
 
 pub(super) fn entry(name: &str, generation: Generation) -> Option<Entry> {
@@ -34,6 +34,18 @@ pub(super) fn entry(name: &str, generation: Generation) -> Option<Entry> {
             let short = |x: u32| soft::convert::<soft::F32, soft::F16>(x.into(), m.single, env) as u32;
             short(a) | short(b) << 16
         }),
+        // Rounded as MODE says.
+        "v_cvt_pk_f16_f32" => lane!(m; |a: F32, b: F32| -> U32 {
+            let short = |x: u32| soft::convert::<soft::F32, soft::F16>(x.into(), m.single, m.double) as u32;
+            short(a) | short(b) << 16
+        }),
+        "v_cvt_pk_bf16_f32" => lane!(m; |a: F32, b: F32| -> U32 {
+            let short = |x: u32| soft::convert::<soft::F32, soft::BF16>(x.into(), m.single, m.single) as u32;
+            short(a) | short(b) << 16
+        }),
+        "v_cvt_f32_bf16" => lane!(m;
+            |a: BF16| -> F32 { soft::convert::<soft::BF16, soft::F32>(a.into(), m.single, m.single) as u32 }
+        ),
         // Moves bits: neither quiets nor flushes.
         "v_pack_b32_f16" => lane!(|a: F16, b: F16| -> U32 { u32::from(a) | u32::from(b) << 16 }),
 

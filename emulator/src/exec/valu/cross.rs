@@ -21,6 +21,9 @@ pub(super) fn lookup(gfx: Gfx, inst: &Inst) -> Option<Op> {
         "v_permlane16_var_b32" => op::<Permlane<0, true>>(inst),
         "v_permlanex16_var_b32" => op::<Permlane<16, true>>(inst),
         "v_permlane64_b32" => op::<Permlane64>(inst),
+        "v_permlane16_swap_b32" => op::<PermlaneSwap<16>>(inst),
+        "v_permlane32_swap_b32" => op::<PermlaneSwap<32>>(inst),
+        "v_bitop3_b32" => Op { imm: inst.mods.bitop3.into(), ..op::<Bitop3>(inst) },
         "v_swap_b32" => op::<Swap>(inst),
         "v_swap_b16" => {
             let high = |i: usize| matches!(inst.operands.get(i), Some(Operand::VgprHalf { high: true, .. }));
@@ -172,6 +175,61 @@ impl Exec for Permlane64 {
         }
         Flow::Next
     }
+}
+
+/// The first register's lanes that have bit `DISTANCE` in their number change places with the second one's that lack it.
+struct PermlaneSwap<const DISTANCE: usize>;
+impl<const DISTANCE: usize> Exec for PermlaneSwap<DISTANCE> {
+    #[inline(always)]
+    fn exec(wave: &mut Wave, _: &mut Env<'_>, op: &Op) -> Flow {
+        let (Dst::Vgpr(first), Src::Vgpr(second)) = (op.dst[0], swapped(op)) else { return Flow::Next };
+        let (fetch_inactive, bound_ctrl) = (op.mods.op_sel & 1 != 0, op.mods.op_sel & 2 != 0);
+        let exec = wave.exec64();
+        let lanes = wave.size() as usize;
+        let mut new = [[Row::ZERO; 2]; 2];
+        let mut written = [[0; 2]; 2];
+        for high in (0..lanes).filter(|lane| lane & DISTANCE != 0) {
+            let low = high - DISTANCE;
+            for (of, to, register, from) in [(0, high, second, low), (1, low, first, high)] {
+                let readable = fetch_inactive || exec >> from & 1 != 0;
+                if readable {
+                    new[of][to / LANES].0[to % LANES] = wave.lane(register, from);
+                }
+                written[of][to / LANES] |= u32::from(readable || bound_ctrl) << (to % LANES);
+            }
+        }
+        for half in 0..wave.halves() {
+            let exec = wave.exec(half);
+            wave.write_masked(first, half, exec & written[0][half], &new[0][half]);
+            wave.write_masked(second, half, exec & written[1][half], &new[1][half]);
+        }
+        Flow::Next
+    }
+}
+
+/// Any function of three bits, by its table in `imm`.
+struct Bitop3;
+impl Exec for Bitop3 {
+    #[inline(always)]
+    fn exec(wave: &mut Wave, _: &mut Env<'_>, op: &Op) -> Flow {
+        let Dst::Vgpr(register) = op.dst[0] else { return Flow::Next };
+        for half in 0..wave.halves() {
+            let [a, b, c] = std::array::from_fn(|i| {
+                let mut temp = Row::ZERO;
+                *wave.row(op.src[i], half, &mut temp)
+            });
+            let out = Row(std::array::from_fn(|i| bitop3(op.imm as u8, a.0[i], b.0[i], c.0[i])));
+            wave.write(register, half, &out);
+        }
+        Flow::Next
+    }
+}
+
+pub(super) fn bitop3(table: u8, a: u32, b: u32, c: u32) -> u32 {
+    (0..8).filter(|row| table >> row & 1 != 0).fold(0, |result, row| {
+        let term = |x: u32, bit: u32| if row & bit != 0 { x } else { !x };
+        result | term(a, 4) & term(b, 2) & term(c, 1)
+    })
 }
 
 /// `imm` of register-relative moves: what M0 is added to, or both with a part of M0 each.

@@ -1,4 +1,4 @@
-//! Matrix instructions: WMMA and SWMMAC (gfx11, gfx12), MFMA and SMFMAC (gfx90a, gfx942).
+//! Matrix instructions: WMMA and SWMMAC (gfx11, gfx12), MFMA and SMFMAC (gfx908, gfx90a, gfx942, gfx950).
 //!
 //! All compute D = A × B + C for blocks of M×N results, EXEC and MODE notwithstanding. Each result is a chain of
 //! fused multiply-adds from C on, in the order of k, in f32 (f64 for f64), to nearest even, with denormals; a
@@ -131,6 +131,9 @@ impl Spec {
             Operand::Vgpr { count, .. } | Operand::Agpr { count, .. } | Operand::Sgpr { count, .. } => count,
             _ => return None,
         };
+        if usize::from(m.max(n)) * usize::from(k) > MOST {
+            return None;
+        }
         let stored = if sparse { k / 2 } else { k };
         let held = 64 * u32::from(registers) * 32 / a.bits() / (u32::from(m) * u32::from(stored));
         let mods = &inst.mods;
@@ -156,7 +159,7 @@ impl Spec {
         [
             (self.m.into(), 6),
             (self.n.into(), 6),
-            (self.k.into(), 7),
+            (self.k.into(), 8),
             (self.blocks.into(), 5),
             (self.family as u64, 2),
             (self.sparse.into(), 1),
@@ -183,7 +186,7 @@ impl Spec {
         Spec {
             m: take(6),
             n: take(6),
-            k: take(7),
+            k: take(8),
             blocks: take(5),
             family: [Family::Mfma, Family::Wmma11, Family::Wmma12][usize::from(take(2)) % 3],
             sparse: take(1) != 0,
@@ -359,7 +362,7 @@ impl Number for i32 {
     }
 }
 
-/// The most elements that a matrix has: 32×32 or 16×64.
+/// The most elements that a matrix has: 32×32 or 16×64. Larger ones (sparse ones of bytes on gfx950) are not executed.
 const MOST: usize = 1024;
 
 struct Matrix<T>(std::marker::PhantomData<T>);

@@ -51,6 +51,8 @@ pub(super) fn entry(name: &str) -> Option<(Entry, bool)> {
         "v_pk_max_num_f16" => pair::<Num<Max<F16>>>(),
         "v_pk_minimum_f16" => pair::<Minimum<true>>(),
         "v_pk_maximum_f16" => pair::<Minimum<false>>(),
+        "v_pk_minimum3_f16" => triple::<Minimum3<true>>(),
+        "v_pk_maximum3_f16" => triple::<Minimum3<false>>(),
         "v_pk_add_u16" => int!(|a: U16, b: U16| a.wrapping_add(b), a.saturating_add(b)),
         "v_pk_add_i16" => int!(|a: I16, b: I16| a.wrapping_add(b), a.saturating_add(b)),
         "v_pk_sub_u16" => int!(|a: U16, b: U16| a.wrapping_sub(b), a.saturating_sub(b)),
@@ -243,5 +245,19 @@ impl<const MIN: bool> Lane for Minimum<MIN> {
     #[inline(always)]
     fn lane(mode: &Mode, a: u16, b: u16, _: ()) -> u16 {
         super::float::minimum::<soft::F16>(a.into(), b.into(), MIN, mode.double) as u16
+    }
+}
+
+/// The same of three.
+struct Minimum3<const MIN: bool>;
+
+impl<const MIN: bool> Lane for Minimum3<MIN> {
+    type A = F16;
+    type B = F16;
+    type C = F16;
+    type D = F16;
+    #[inline(always)]
+    fn lane(mode: &Mode, a: u16, b: u16, c: u16) -> u16 {
+        Minimum::<MIN>::lane(mode, Minimum::<MIN>::lane(mode, a, b, ()), c, ())
     }
 }

@@ -72,7 +72,7 @@ fn confidence(gfx: Gfx, inst: &Inst) -> Confidence {
 fn document() -> String {
     // For each mnemonic of a confidence, the targets that have it so.
     let mut names: BTreeMap<(Confidence, &str), BTreeSet<Gfx>> = BTreeMap::new();
-    for gfx in Gfx::ALL {
+    for gfx in Gfx::ISAS {
         let path = format!("{}/tests/data/decode/{gfx}.tsv.gz", env!("CARGO_MANIFEST_DIR"));
         let file = std::fs::File::open(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
         let mut text = String::new();
@@ -94,7 +94,7 @@ fn document() -> String {
          encoding, of those that occur in LLVM's assembler tests. A test writes this file from the tables.\n\n\
          | target | exact | exact in a chosen order | within a stated error | unsupported |\n|---|---|---|---|---|\n",
     );
-    for gfx in Gfx::ALL {
+    for gfx in Gfx::ISAS {
         let count = |of| {
             names.iter().filter(|((confidence, _), set)| *confidence == of && set.contains(&gfx)).count()
         };
@@ -110,7 +110,7 @@ fn document() -> String {
         }
         for (targets, names) in groups {
             let targets = match targets.len() {
-                7 => "All targets".to_owned(),
+                count if count == Gfx::ISAS.len() => "All targets".to_owned(),
                 _ => targets.iter().map(|gfx| gfx.name()).collect::<Vec<_>>().join(", "),
             };
             text += &format!("\n{targets}: {}\n", names.join(", "));

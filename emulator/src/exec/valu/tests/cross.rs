@@ -74,6 +74,29 @@ fn halves_of_wave64_change_places() {
 }
 
 #[test]
+fn rows_of_two_registers_change_places_on_gfx950() {
+    let run = |text: &str, exec: u64| {
+        let mut lab = Lab::new(Gfx950);
+        lab.set(0, |lane| lane as u32).set(1, |lane| 100 + lane as u32).exec(exec).asm(text);
+        let all = |register| (0..64).map(|lane| lab.get(register, lane)).collect::<Vec<_>>();
+        (all(0), all(1))
+    };
+    // The first one's rows 1 and 3 with the second one's rows 0 and 2.
+    let (first, second) = run("v_permlane16_swap_b32_e32 v0, v1", u64::MAX);
+    assert_eq!((first[5], first[16], first[31], first[47], first[63]), (5, 100, 115, 47, 147));
+    assert_eq!((second[0], second[15], second[20], second[32], second[50]), (16, 31, 120, 48, 150));
+    // Rows 2 and 3 with rows 0 and 1.
+    let (first, second) = run("v_permlane32_swap_b32_e32 v0, v1", u64::MAX);
+    assert_eq!((first[31], first[32], first[63]), (31, 100, 131));
+    assert_eq!((second[0], second[31], second[32]), (32, 63, 132));
+    // Lanes that are off are not read unless the instruction says so, and never written.
+    let (first, second) = run("v_permlane32_swap_b32_e32 v0, v1", 0xffff_ffff);
+    assert_eq!((first[32], second[0]), (32, 100));
+    let (first, second) = run("v_permlane32_swap_b32_e64 v0, v1 fi:1", 0xffff_ffff);
+    assert_eq!((first[32], second[0]), (32, 32));
+}
+
+#[test]
 fn swap_and_relative_moves() {
     let mut lab = Lab::new(Gfx1100);
     lab.exec(1).set(0, |_| 1).set(1, |_| 2).asm("v_swap_b32 v0, v1");

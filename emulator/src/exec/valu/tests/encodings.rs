@@ -178,4 +178,13 @@ pub(super) const ENCODINGS: &[(Gfx, bool, &str, &str)] = &[
     (Gfx1100, true, "v_permlane64_b32 v0, v1", "01cf007e"),
     (Gfx1100, true, "v_mbcnt_hi_u32_b32 v0, -1, v2", "000020d7c1040200"),
     (Gfx1100, true, "v_wmma_f32_16x16x16_f16 v[16:19], v[0:7], v[8:15], v[16:19]", "104040cc0011421c"),
+    (Gfx950, false, "v_permlane16_swap_b32_e32 v0, v1", "01b3007e"),
+    (Gfx950, false, "v_permlane32_swap_b32_e32 v0, v1", "01b5007e"),
+    (Gfx950, false, "v_permlane32_swap_b32_e64 v0, v1 fi:1", "00089ad101010000"),
+    (Gfx950, false, "v_mfma_f32_16x16x32_f16 v[16:19], v[0:3], v[4:7], v[16:19]", "1000d4d300094204"),
+    (Gfx950, false, "v_mfma_f32_32x32x16_bf16 v[16:31], v[0:3], v[4:7], v[16:31]", "1000b7d300094204"),
+    (Gfx908, false, "v_mfma_f32_16x16x4f32 a[0:3], v0, v1, a[0:3]", "0000c5d300030204"),
+    (Gfx908, false, "v_mfma_f32_32x32x8f16 a[0:15], v[0:1], v[2:3], a[0:15]", "0000ccd300050204"),
+    (Gfx908, false, "v_accvgpr_write_b32 a5, v1", "0540d9d301010018"),
+    (Gfx908, false, "v_accvgpr_read_b32 v2, a5", "0240d8d305010018"),
 ];

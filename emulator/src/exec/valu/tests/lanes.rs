@@ -2217,3 +2217,71 @@ fn sdwa() {
         ),
     ]);
 }
+
+/// gfx950's conversions, functions of three bits, and extremes of three.
+#[test]
+fn of_gfx950() {
+    check(&[
+        // Bits of a choose between b and c.
+        Case(
+            Gfx950,
+            0x3f0,
+            "v_bitop3_b32 v0, v1, v2, v3 bitop3:0xca",
+            "000134d201050e5c",
+            &[0xff00_ff00, 0x1234_5678, 0x9abc_def0],
+            0x12bc_56f0,
+        ),
+        // Where all three are 0.
+        Case(
+            Gfx950,
+            0x3f0,
+            "v_bitop3_b32 v0, v1, v2, v3 bitop3:1",
+            "000034d201050e24",
+            &[0xff00_0000, 0x00f0_0000, 0x0000_000f],
+            0x000f_fff0,
+        ),
+        // Ties go to even, and what passes the largest number is infinite.
+        Case(
+            Gfx950,
+            0x3f0,
+            "v_cvt_pk_bf16_f32 v0, v1, v2",
+            "000068d201050200",
+            &[0x3f80_8000, 0x3f81_8000],
+            0x3f82_3f80,
+        ),
+        Case(
+            Gfx950,
+            0x3f0,
+            "v_cvt_pk_bf16_f32 v0, v1, v2",
+            "000068d201050200",
+            &[0x7f7f_ffff, 0xffc0_0000],
+            0xffc0_7f80,
+        ),
+        Case(
+            Gfx950,
+            0x3f0,
+            "v_cvt_pk_f16_f32 v0, v1, v2",
+            "000067d201050200",
+            &[0x3f80_1000, 0xc780_0000],
+            0xfc00_3c00,
+        ),
+        Case(Gfx950, 0x3f0, "v_cvt_f32_bf16_e32 v0, v1", "01b7007e", &[0xdead_3f80], 0x3f80_0000),
+        // A NaN wins.
+        Case(
+            Gfx950,
+            0x3f0,
+            "v_pk_maximum3_f16 v0, v1, v2, v3",
+            "00409cd301050e1c",
+            &[0x4000_3c00, 0xbc00_4200, 0x4400_7e00],
+            0x4400_7e00,
+        ),
+        Case(
+            Gfx950,
+            0x3f0,
+            "v_pk_minimum3_f16 v0, v1, v2, v3",
+            "00409bd301050e1c",
+            &[0x4000_3c00, 0xbc00_4200, 0x4400_8000],
+            0xbc00_8000,
+        ),
+    ]);
+}

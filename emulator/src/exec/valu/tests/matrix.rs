@@ -345,6 +345,63 @@ fn matrix_sums_ignore_mode_and_round_once_per_term() {
 }
 
 #[test]
+fn mfma_of_gfx950_has_eight_elements_of_a_row_in_a_lane() {
+    let mut lab = Lab::new(Gfx950);
+    for r in 0..4usize {
+        let k = |l: usize| 8 * (l / 16) + 2 * r;
+        lab.set(r as u16, |l| pair(f16(a(l % 16, k(l))), f16(a(l % 16, k(l) + 1))));
+        lab.set(4 + r as u16, |l| pair(f16(b(k(l), l % 16)), f16(b(k(l) + 1, l % 16))));
+        lab.set(16 + r as u16, |l| c(4 * (l / 16) + r, l % 16).to_bits());
+    }
+    lab.asm("v_mfma_f32_16x16x32_f16 v[16:19], v[0:3], v[4:7], v[16:19]");
+    for (r, l) in (0..4).flat_map(|r| (0..64).map(move |l| (r, l))) {
+        let expected = product(4 * (l / 16) + r, l % 16, 32);
+        assert_eq!(f32::from_bits(lab.get(16 + r as u16, l)), expected, "register {r} lane {l}");
+    }
+
+    for r in 0..4usize {
+        let k = |l: usize| 8 * (l / 32) + 2 * r;
+        lab.set(r as u16, |l| pair(bf16(a(l % 32, k(l))), bf16(a(l % 32, k(l) + 1))));
+        lab.set(4 + r as u16, |l| pair(bf16(b(k(l), l % 32)), bf16(b(k(l) + 1, l % 32))));
+    }
+    let row = |r: usize, l: usize| 8 * (r / 4) + 4 * (l / 32) + r % 4;
+    for r in 0..16usize {
+        lab.set(16 + r as u16, |l| c(row(r, l), l % 32).to_bits());
+    }
+    lab.asm("v_mfma_f32_32x32x16_bf16 v[16:31], v[0:3], v[4:7], v[16:31]");
+    for (r, l) in (0..16).flat_map(|r| (0..64).map(move |l| (r, l))) {
+        let expected = product(row(r, l), l % 32, 16);
+        assert_eq!(f32::from_bits(lab.get(16 + r as u16, l)), expected, "register {r} lane {l}");
+    }
+}
+
+#[test]
+fn mfma_of_gfx908_adds_in_accumulation_registers_and_keeps_denormals() {
+    let mut lab = Lab::new(Gfx908);
+    lab.set(0, |l| a(l % 16, l / 16).to_bits()).set(1, |l| b(l / 16, l % 16).to_bits());
+    for r in 0..4usize {
+        lab.set(256 + r as u16, |l| c(4 * (l / 16) + r, l % 16).to_bits()).set(r as u16 + 2, |_| 7);
+    }
+    lab.asm("v_mfma_f32_16x16x4f32 a[0:3], v0, v1, a[0:3]");
+    for (r, l) in (0..4).flat_map(|r| (0..64).map(move |l| (r, l))) {
+        let expected = product(4 * (l / 16) + r, l % 16, 4);
+        assert_eq!(f32::from_bits(lab.get(256 + r as u16, l)), expected, "register {r} lane {l}");
+    }
+    assert_eq!(lab.get(2, 0), 7, "vector registers are others");
+
+    // 8 × 2^-24 × 1, which gfx90a would have as zero.
+    lab.set(0, |_| 0x0001_0001).set(1, |_| 0x0001_0001).set(2, |_| 0x3c00_3c00).set(3, |_| 0x3c00_3c00);
+    (0..16).for_each(|r| {
+        lab.set(256 + r, |_| 0);
+    });
+    lab.asm("v_mfma_f32_32x32x8f16 a[0:15], v[0:1], v[2:3], a[0:15]");
+    assert_eq!(f32::from_bits(lab.get(270, 9)), 8.0 * 2f32.powi(-24));
+
+    lab.set(1, |l| l as u32).asm("v_accvgpr_write_b32 a5, v1").asm("v_accvgpr_read_b32 v2, a5");
+    assert_eq!((lab.get(261, 40), lab.get(2, 63)), (40, 63));
+}
+
+#[test]
 fn matrix_instructions_of_gfx942() {
     let mut lab = Lab::new(Gfx942);
     // fp8 (bias 8) 1.0 is 0x40, bf8 (bias 16) 1.0 is 0x40.

@@ -38,7 +38,7 @@ pub fn check_bounds(
         let same = LaunchConfig::explicit(grid, block, lds_bytes);
         for (index, (arg, input)) in kernel.args.iter().zip(&call.inputs).enumerate() {
             let Input::Memory(operand) = input else { continue };
-            if operand.data.len() == 0 || arg.promise.is_some() {
+            if operand.data.is_empty() || arg.promise.is_some() {
                 continue;
             }
             shortened.borrow_mut()[index] = true;

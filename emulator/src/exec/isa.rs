@@ -40,6 +40,10 @@ fn baseline<E: Exec>(wave: &mut Wave, env: &mut Env<'_>, op: &Op) -> Flow {
     E::exec(wave, env, op)
 }
 
+/// Executes an instruction, compiled for the instructions of a newer CPU.
+///
+/// # Safety
+/// The CPU has them.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
 fn v3<E: Exec>(wave: &mut Wave, env: &mut Env<'_>, op: &Op) -> Flow {

@@ -157,6 +157,10 @@ fn note_baseline<const IN_LDS: bool>(env: &mut Env<'_>, wave: &Wave, lanes: Lane
     env.note_with::<IN_LDS>(wave, lanes)
 }
 
+/// Notes a wave's accesses, compiled for the instructions of a newer CPU.
+///
+/// # Safety
+/// The CPU has them.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
 #[inline(never)]

@@ -345,6 +345,10 @@ impl<L: Loops> Compiled for V3<L> {
     const PLAIN: Handler = plain_v3;
     const MODIFIED: Handler = modified_v3;
 }
+/// The loops over the lanes, compiled for the instructions of a newer CPU.
+///
+/// # Safety
+/// The CPU has them.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
 fn v3<L: Loops>(m: &Mode, clamp: bool, bits: u32, rows: &[Rows<'_>; 3], out: &mut Out) -> u32 {
@@ -464,12 +468,20 @@ fn modified_base(wave: &mut Wave, env: &Env<'_>, op: &Op, lanes: &Lanes) -> Flow
     modified(wave, env, op, lanes)
 }
 
+/// [`plain`], compiled for the instructions of a newer CPU.
+///
+/// # Safety
+/// The CPU has them.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
 fn plain_v3(wave: &mut Wave, env: &Env<'_>, op: &Op, lanes: &Lanes) -> Flow {
     plain(wave, env, op, lanes, lanes)
 }
 
+/// [`modified`], compiled for the instructions of a newer CPU.
+///
+/// # Safety
+/// The CPU has them.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
 fn modified_v3(wave: &mut Wave, env: &Env<'_>, op: &Op, lanes: &Lanes) -> Flow {

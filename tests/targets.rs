@@ -108,12 +108,12 @@ fn kernels_agree_with_their_models_on_other_instruction_sets() {
     println!("VERIFY_SEED={seed}: {} for {targets:?}", names.join(", "));
     for target in targets {
         // The last of those that share it, so that the code object is one for another target first.
-        let device = device(target.siblings().last().unwrap_or(target));
+        let device = &device(target.siblings().last().unwrap_or(target));
         let compiled = compile(target.isa(), &families);
         let jobs: Vec<(&dyn Family, _, &Device)> = compiled
             .iter()
             .flat_map(|family| {
-                family.module.kernels().iter().map(move |kernel| (family as &dyn Family, kernel, &device))
+                family.module.kernels().iter().map(move |kernel| (family as &dyn Family, kernel, device))
             })
             .collect();
         check(&jobs, Options { cases: 1, seed });

@@ -237,6 +237,7 @@ impl Gfx {
 
     /// Whether vector and accumulation registers are one file, which tuples lie in from an even number on, and which memory
     /// instructions reach all of (gfx90a and its successors).
+    #[cfg_attr(not(feature = "exec"), expect(dead_code))]
     pub(crate) const fn has_unified_registers(self) -> bool {
         matches!(self, Gfx::Gfx90a | Gfx::Gfx942 | Gfx::Gfx950)
     }

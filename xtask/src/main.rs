@@ -83,7 +83,8 @@ enum Task {
     Package {
         /// The folder to write to: NAME-VERSION.crate, and NAME-VERSION/ with what is in it.
         dir: PathBuf,
-        /// The targets to compile for, as a list like gfx1100,gfx90a. Default: all that are known.
+        /// The targets to compile for, as a list like gfx1100,gfx90a. Default: those of seven instruction sets, which is as much as
+        /// crates.io takes.
         #[arg(long, value_name = "LIST", value_delimiter = ',')]
         gfx: Vec<String>,
     },

@@ -59,11 +59,6 @@ pub const ARCHS: &str = "CANDLE_AMDGPU_ARCHS";
 /// The targets of this project's own checks.
 pub const DEFAULT_ARCHS: [Gfx; 3] = [Gfx::Gfx1030, Gfx::Gfx1100, Gfx::Gfx90a];
 
-/// What code is compiled for where every target is wanted: one target of each instruction set.
-pub fn all_archs() -> &'static [Gfx] {
-    &Gfx::ISAS
-}
-
 /// For a build script: compiles the crate in the folder `kernels` (relative to the package), writes `kernels.rs` to
 /// `OUT_DIR`, and tells cargo what to watch. Ends the process with a message if something is wrong.
 ///
@@ -135,10 +130,14 @@ pub fn archs() -> Result<Vec<Gfx>> {
 /// The same, and nothing where the variable is not set or empty.
 fn chosen_archs() -> Result<Option<Vec<Gfx>>> {
     let Ok(value) = env::var(ARCHS) else { return Ok(None) };
-    parse_archs(&value)
+    Ok(Some(parse_archs(&value)?).filter(|archs| !archs.is_empty()))
 }
 
-fn parse_archs(value: &str) -> Result<Option<Vec<Gfx>>> {
+/// The targets of a list as `CANDLE_AMDGPU_ARCHS` has it: one of each instruction set, sorted.
+///
+/// # Errors
+/// As for [`archs`].
+pub fn parse_archs(value: &str) -> Result<Vec<Gfx>> {
     let mut archs = Vec::new();
     for name in value.split([',', ' ']).filter(|n| !n.is_empty()) {
         match name {
@@ -152,7 +151,7 @@ fn parse_archs(value: &str) -> Result<Option<Vec<Gfx>>> {
     }
     archs.sort_by_key(|gfx| gfx.name());
     archs.dedup();
-    Ok(Some(archs).filter(|archs| !archs.is_empty()))
+    Ok(archs)
 }
 
 /// The instruction sets of this machine's GPUs, or gfx1100, which can be emulated.
@@ -373,9 +372,9 @@ mod tests {
     #[test]
     fn targets_are_chosen_by_name_and_compiled_once_for_an_instruction_set() {
         let parse = |value: &str| parse_archs(value).map_err(|error| error.to_string());
-        assert_eq!(parse("gfx1101, gfx90a,gfx1103"), Ok(Some(vec![Gfx::Gfx1100, Gfx::Gfx90a])));
-        assert_eq!(parse("all").unwrap().unwrap().len(), Gfx::ISAS.len());
-        assert_eq!(parse(" ,"), Ok(None));
+        assert_eq!(parse("gfx1101, gfx90a,gfx1103"), Ok(vec![Gfx::Gfx1100, Gfx::Gfx90a]));
+        assert_eq!(parse("all").unwrap().len(), Gfx::ISAS.len());
+        assert_eq!(parse(" ,"), Ok(vec![]));
         assert!(parse("gfx1100,gfx11").unwrap_err().contains("gfx11"));
     }
 

@@ -61,8 +61,8 @@ fn mutated_code_objects_are_errors_or_run() {
 
 #[test]
 fn random_instructions_end_or_fault() {
-    let count = setting("HOSTILE_CASES", 20_000) / Gfx::ALL.len() as u64;
-    for gfx in Gfx::ALL {
+    let count = setting("HOSTILE_CASES", 20_000) / Gfx::ISAS.len() as u64;
+    for gfx in Gfx::ISAS {
         let encodings = encodings(gfx);
         cases(count, |mut random| {
             let mut code = Vec::new();

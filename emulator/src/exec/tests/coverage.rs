@@ -13,6 +13,8 @@ const LEFT_OUT: &[&str] = &[
     "_ordered_",
     "ds_bvh_stack",
     "ds_condxchg32",
+    "ds_read_b64_tr_",
+    "ds_read_b96_tr_",
     "_format_",
     "buffer_store_lds",
     "s_rfe_",

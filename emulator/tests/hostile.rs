@@ -35,8 +35,9 @@ fn cases(count: u64, mut case: impl FnMut(Random)) {
     }
 }
 
-/// The recorded encodings of a target.
+/// The recorded encodings of a target's instruction set.
 fn encodings(gfx: Gfx) -> Vec<Vec<u8>> {
+    let gfx = gfx.isa();
     let path = format!("{}/tests/data/decode/{gfx}.tsv.gz", env!("CARGO_MANIFEST_DIR"));
     let mut lines = String::new();
     let file = std::fs::File::open(&path).expect(&path);

@@ -46,7 +46,8 @@ pub fn check_bounds(
                 Err(Error::BufferTooShort { arg: short, .. }) if short == arg.name => {}
                 // How many rows there are follows from the length: others than the grid has, or none.
                 Err(Error::GridIsNotRows { .. } | Error::BufferTooShort { .. }) => {}
-                Ok(None) if operand.data.len() == 1 => {}
+                // Less than a row is no row: there is nothing to do.
+                Ok(None) if operand.data.len() == 1 || kernel.geometry.rows.is_some() => {}
                 Err(error) => return Err(format!("{call}: `{}` one shorter: {error}", arg.name)),
                 Ok(_) => {
                     let len = operand.data.len() - 1;

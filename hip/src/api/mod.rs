@@ -35,9 +35,12 @@ macro_rules! hip_functions {
                         // SAFETY: the caller's contract is that of the real function.
                         Some(real) => Ok(unsafe { real($($arg),*) }),
                         None => {
-                            // SAFETY: the caller's contract.
-                            $(#[allow(clippy::macro_metavars_in_unsafe)]
-                            return unsafe { let $older = library; $instead };)?
+                            $({
+                                #[allow(clippy::macro_metavars_in_unsafe)]
+                                // SAFETY: the caller's contract is that of the older function.
+                                let older = unsafe { let $older = library; $instead };
+                                return older;
+                            })?
                             #[allow(unreachable_code)]
                             Err($crate::api::missing(library, stringify!($name)))
                         }

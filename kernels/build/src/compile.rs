@@ -12,7 +12,7 @@ use crate::cache::{self, Kept};
 use crate::convergence;
 use crate::error::{Error, Result, io};
 use crate::ir;
-use crate::module;
+use crate::module::{self, Calls};
 use crate::ptx::evict_first;
 use crate::shim;
 use crate::signature::{self, Signature};
@@ -364,18 +364,19 @@ impl Job<'_> {
     fn finish(&self, optimised: &Path, signatures: &[Signature]) -> Result<usize> {
         let text = fs::read_to_string(optimised).map_err(io("cannot read", optimised))?;
         let functions = module::functions(&text);
+        let calls = Calls::of(&functions);
         let wave = match self.target {
             Target::Amdgpu(gfx) => gfx.wave_size(),
             Target::Nvptx => 32,
         };
         let one_wave =
             |name: &str| signatures.iter().any(|s| s.name == name && s.launch.max_workgroup_size <= wave);
-        let found = convergence::divergences(&text, &functions, wave, one_wave);
+        let found = convergence::divergences(&text, &functions, &calls, wave, one_wave);
         if !found.is_empty() {
             let family = self.bitcode.family.clone();
             return Err(Error::Divergent { family, target: self.target.to_string(), found });
         }
-        if let Some(text) = ir::without_recursion(&text, &functions) {
+        if let Some(text) = ir::without_recursion(&text, &functions, &calls) {
             fs::write(optimised, text).map_err(io("cannot write", optimised))?;
         }
         Ok(convergence::barriers(&functions, one_wave))

@@ -1,9 +1,9 @@
 //! Edits of LLVM IR that neither rustc nor the LLVM tools have a switch for. They work on text, one `define` line at a
 //! time.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
-use crate::module::{self, Function};
+use crate::module::{self, Calls, Function};
 use crate::signature::{self, RecordError, Signature};
 
 /// The signatures that the attribute left in a module.
@@ -118,32 +118,9 @@ const CALLED: [&str; 2] = ["@_RINvNtNtC", "13amdgpu_device3zip6called"];
 ///
 /// LLVM sees it of a function that calls nothing but intrinsics that say so. Of a call of any other function it assumes that
 /// it comes back, so that the kernel's stack has no known size: AMD's runtime then gives every lane one.
-pub fn without_recursion(ir: &str, functions: &[Function]) -> Option<String> {
-    let named: HashMap<&str, usize> = functions.iter().enumerate().map(|(at, f)| (f.name, at)).collect();
-    // What each function calls; nothing is known of one that calls what is not here.
-    let called: Vec<Option<Vec<usize>>> = functions
-        .iter()
-        .map(|function| {
-            let insts = function.blocks.iter().flat_map(|block| &block.insts);
-            let calls = insts.filter(|inst| inst.opcode == "call" && inst.assembly().is_none());
-            let known = calls.filter(|inst| inst.callee().is_none_or(|name| !name.starts_with("llvm.")));
-            known.map(|inst| named.get(inst.callee()?).copied()).collect()
-        })
-        .collect();
-    let returns_to = |function: usize| {
-        let mut seen = vec![false; functions.len()];
-        let mut todo = vec![function];
-        while let Some(next) = todo.pop() {
-            let Some(calls) = &called[next] else { return true };
-            if calls.contains(&function) {
-                return true;
-            }
-            todo.extend(calls.iter().filter(|&&callee| !std::mem::replace(&mut seen[callee], true)));
-        }
-        false
-    };
+pub fn without_recursion(ir: &str, functions: &[Function], calls: &Calls) -> Option<String> {
     let plain: HashSet<&str> = (0..functions.len())
-        .filter(|&at| !functions[at].is_kernel && !returns_to(at))
+        .filter(|&at| !functions[at].is_kernel && !calls.recurses(at))
         .map(|at| functions[at].name)
         .collect();
     if plain.is_empty() {
@@ -336,7 +313,8 @@ mod tests {
                   define internal void @d() {\n  call void @c()\n  ret void\n}\n\
                   define internal void @e(ptr %f) {\n  call void %f(ptr @k)\n  ret void\n}\n\
                   define internal void @f() {\n  call void @elsewhere()\n  ret void\n}\n";
-        let out = without_recursion(ir, &module::functions(ir)).unwrap();
+        let functions = module::functions(ir);
+        let out = without_recursion(ir, &functions, &Calls::of(&functions)).unwrap();
         let lines: Vec<_> = out.lines().filter(|line| line.contains("norecurse")).collect();
         let expected =
             ["define internal void @a() #1 norecurse !dbg !3 {", "define internal void @b() norecurse {"];

@@ -1,6 +1,6 @@
 //! As much of a module of LLVM IR as an analysis of calls and control flow needs, from its text.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// A function with a body.
 pub(crate) struct Function<'a> {
@@ -72,6 +72,58 @@ pub(crate) fn functions(module: &str) -> Vec<Function<'_>> {
         }
     }
     functions
+}
+
+/// Which of a module's functions call which.
+pub(crate) struct Calls<'a> {
+    named: HashMap<&'a str, usize>,
+    /// For each function, those with a body that it calls.
+    direct: Vec<BTreeSet<usize>>,
+    /// Whether each function calls one without a body that is no intrinsic, or through a pointer.
+    leaves: Vec<bool>,
+}
+
+impl<'a> Calls<'a> {
+    pub fn of(functions: &'a [Function<'a>]) -> Self {
+        let named = functions.iter().enumerate().map(|(at, f)| (f.name, at)).collect();
+        let mut calls = Calls { named, direct: Vec::new(), leaves: Vec::new() };
+        for function in functions {
+            let (mut direct, mut leaves) = (BTreeSet::new(), false);
+            for inst in function.blocks.iter().flat_map(|block| &block.insts) {
+                let is_call = inst.opcode == "call" && inst.assembly().is_none();
+                match calls.callee(inst) {
+                    Some(callee) => drop(direct.insert(callee)),
+                    None => leaves |= is_call && !inst.callee().is_some_and(|name| name.starts_with("llvm.")),
+                }
+            }
+            calls.direct.push(direct);
+            calls.leaves.push(leaves);
+        }
+        calls
+    }
+
+    /// The function with a body that an instruction calls.
+    pub fn callee(&self, inst: &Inst) -> Option<usize> {
+        self.named.get(inst.callee()?).copied()
+    }
+
+    /// All functions with a body that come to run by a function's calls: itself only if it is called again.
+    pub fn from(&self, function: usize) -> BTreeSet<usize> {
+        let mut reached = BTreeSet::new();
+        let mut todo = Vec::from_iter(&self.direct[function]);
+        while let Some(&next) = todo.pop() {
+            if reached.insert(next) {
+                todo.extend(&self.direct[next]);
+            }
+        }
+        reached
+    }
+
+    /// Whether a function may run again before it returns.
+    pub fn recurses(&self, function: usize) -> bool {
+        let reached = self.from(function);
+        reached.contains(&function) || self.leaves[function] || reached.iter().any(|&f| self.leaves[f])
+    }
 }
 
 /// Numbers for a function's values, in the order in which they are met.

@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 mod flow;
 mod ops;
 
-use crate::module::{Function, Inst, Locations, Place};
+use crate::module::{Calls, Function, Inst, Locations, Place};
 use flow::{Flow, Influence, Loop};
 use ops::Scope;
 use ops::Uniform;
@@ -64,40 +64,44 @@ impl std::fmt::Display for Divergence {
     }
 }
 
-/// Looks at the functions of an optimised module for waves of so many lanes. `one_wave` says of a kernel whether its workgroups have a single wave, in which a
-/// barrier is nothing.
+/// Looks at the functions of an optimised module for waves of so many lanes. `one_wave` says of a kernel whether its
+/// workgroups have a single wave, in which a barrier is nothing.
 pub(crate) fn divergences(
     text: &str,
     functions: &[Function],
+    calls: &Calls,
     wave: u32,
     one_wave: impl Fn(&str) -> bool,
 ) -> Vec<Divergence> {
-    // Most modules are done here.
-    let mut analysis = Analysis::of(functions, wave);
-    if analysis.scopes.iter().all(BTreeSet::is_empty) {
+    let analysis = Analysis::of(functions, calls, wave);
+    // Each function's refusals, once however many kernels call it. Most modules have none, and need no locations.
+    let refused: BTreeMap<usize, Vec<_>> = analysis
+        .states
+        .keys()
+        .map(|&at| (at, analysis.refused(at)))
+        .filter(|(_, some)| !some.is_empty())
+        .collect();
+    if refused.is_empty() {
         return Vec::new();
     }
-    analysis.run();
     let locations = Locations::of(text);
     let mut found: BTreeMap<Divergence, BTreeSet<String>> = BTreeMap::new();
     for (kernel, function) in functions.iter().enumerate().filter(|(_, function)| function.is_kernel) {
         let ignored = one_wave(function.name).then_some(Scope::Workgroup);
-        for within in analysis.called_from(kernel) {
-            for (scope, inst, branch) in analysis.refused(within) {
-                let places = locations.places(inst.location);
-                if Some(scope) == ignored || places.iter().any(|place| place.function.contains(MEANT)) {
-                    continue;
-                }
-                let operation = inst.callee().unwrap_or("inline assembly").to_owned();
-                let one = Divergence {
-                    scope,
-                    operation,
-                    place: in_the_crate(&places),
-                    branch: in_the_crate(&locations.places(branch.location)),
-                    kernels: Vec::new(),
-                };
-                found.entry(one).or_default().insert(function.name.to_owned());
+        let within = calls.from(kernel).into_iter().chain([kernel]);
+        for &(scope, inst, branch) in within.filter_map(|at| refused.get(&at)).flatten() {
+            let places = locations.places(inst.location);
+            if Some(scope) == ignored || places.iter().any(|place| place.function.contains(MEANT)) {
+                continue;
             }
+            let one = Divergence {
+                scope,
+                operation: inst.callee().unwrap_or("inline assembly").to_owned(),
+                place: in_the_crate(&places),
+                branch: in_the_crate(&locations.places(branch.location)),
+                kernels: Vec::new(),
+            };
+            found.entry(one).or_default().insert(function.name.to_owned());
         }
     }
     let with_kernels =
@@ -118,15 +122,15 @@ fn in_the_crate(places: &[Place]) -> Option<String> {
     Some(format!("{}:{}", place.file, place.line))
 }
 
-/// Values and control flow of all functions of a module.
+/// Values and control flow of the functions that kernels with convergent operations come to.
 struct Analysis<'a> {
     functions: &'a [Function<'a>],
+    calls: &'a Calls<'a>,
     /// How many lanes a wave has.
     wave: u32,
-    named: HashMap<&'a str, usize>,
     /// For each function, the scopes of the convergent operations in it and in what it calls.
     scopes: Vec<BTreeSet<Scope>>,
-    states: Vec<State>,
+    states: BTreeMap<usize, State>,
 }
 
 /// What is known of one function.
@@ -151,64 +155,50 @@ struct State {
 }
 
 impl<'a> Analysis<'a> {
-    fn of(functions: &'a [Function<'a>], wave: u32) -> Self {
-        let named: HashMap<&str, usize> = functions.iter().enumerate().map(|(at, f)| (f.name, at)).collect();
-        let mut scopes: Vec<BTreeSet<Scope>> = functions
+    fn of(functions: &'a [Function<'a>], calls: &'a Calls<'a>, wave: u32) -> Self {
+        let own: Vec<BTreeSet<Scope>> = functions
             .iter()
             .map(|f| f.blocks.iter().flat_map(|b| &b.insts).filter_map(ops::scope).collect())
             .collect();
-        let mut changed = true;
-        while std::mem::take(&mut changed) {
-            for (at, function) in functions.iter().enumerate() {
-                for callee in callees(function, &named) {
-                    let more: Vec<Scope> = scopes[callee].difference(&scopes[at]).copied().collect();
-                    changed |= !more.is_empty();
-                    scopes[at].extend(more);
-                }
-            }
-        }
-        let states = functions.iter().map(State::of).collect();
-        Analysis { functions, wave, named, scopes, states }
-    }
-
-    /// A function and all that it calls, directly or not.
-    fn called_from(&self, function: usize) -> BTreeSet<usize> {
-        let mut reached = BTreeSet::new();
-        let mut todo = vec![function];
-        while let Some(function) = todo.pop() {
-            if reached.insert(function) {
-                todo.extend(callees(&self.functions[function], &self.named));
-            }
-        }
-        reached
+        let with_called = |at: usize| {
+            let scopes = calls.from(at).into_iter().chain([at]).flat_map(|within| &own[within]);
+            scopes.copied().collect::<BTreeSet<Scope>>()
+        };
+        let scopes: Vec<_> = (0..functions.len()).map(with_called).collect();
+        let roots = (0..functions.len()).filter(|&at| functions[at].is_kernel && !scopes[at].is_empty());
+        let roots: BTreeSet<usize> = roots.collect();
+        let within: BTreeSet<usize> =
+            roots.iter().flat_map(|&at| calls.from(at)).chain(roots.clone()).collect();
+        let states = within.into_iter().map(|at| (at, State::of(&functions[at]))).collect();
+        let mut analysis = Analysis { functions, calls, wave, scopes, states };
+        analysis.run(roots);
+        analysis
     }
 
     /// Follows values until nothing changes: parameters are what the calls give them.
-    fn run(&mut self) {
-        let mut todo: BTreeSet<usize> = (0..self.functions.len())
-            .filter(|&f| self.functions[f].is_kernel && !self.scopes[f].is_empty())
-            .collect();
-        let mut seen = todo.clone();
+    fn run(&mut self, kernels: BTreeSet<usize>) {
+        let mut seen = kernels.clone();
+        let mut todo = kernels;
         let mut callers: HashMap<usize, BTreeSet<usize>> = HashMap::new();
         while let Some(at) = todo.pop_last() {
             let function = &self.functions[at];
             loop {
                 let mut changed = false;
-                for block in self.states[at].flow.order().collect::<Vec<_>>() {
+                for block in self.states[&at].flow.order().collect::<Vec<_>>() {
                     for inst in &function.blocks[block].insts {
-                        let callee = inst.callee().and_then(|name| self.named.get(name)).copied();
-                        let operands = self.states[at].operands(inst, block);
+                        let callee = self.calls.callee(inst);
+                        let operands = self.states[&at].operands(inst, block);
                         let mut now = match callee {
                             Some(callee) => {
                                 callers.entry(callee).or_default().insert(at);
                                 if self.pass(callee, inst, at, block) | seen.insert(callee) {
                                     todo.insert(callee);
                                 }
-                                self.states[callee].returns
+                                self.states[&callee].returns
                             }
-                            None => self.states[at].result(inst, operands, self.wave),
+                            None => self.states[&at].result(inst, operands, self.wave),
                         };
-                        let state = &mut self.states[at];
+                        let state = self.states.get_mut(&at).expect(ANALYSED);
                         if inst.opcode == "phi" {
                             now = now.max(state.joins[block]);
                         }
@@ -238,9 +228,10 @@ impl<'a> Analysis<'a> {
     /// Gives a call's arguments to the function's parameters; whether that was new to it.
     fn pass(&mut self, callee: usize, call: &Inst, from: usize, block: usize) -> bool {
         // Constants are no operands, so that the positions are not known: every parameter is as the worst argument.
-        let worst = self.states[from].operands(call, block);
+        let worst = self.states[&from].operands(call, block);
         let mut changed = false;
-        for value in &mut self.states[callee].values[..self.functions[callee].params] {
+        let params = self.functions[callee].params;
+        for value in &mut self.states.get_mut(&callee).expect(ANALYSED).values[..params] {
             changed |= worst > *value;
             *value = worst.max(*value);
         }
@@ -249,13 +240,13 @@ impl<'a> Analysis<'a> {
 
     /// The operations of a function, and calls of functions with such, that not all come to; with a branch that decides it.
     fn refused(&self, at: usize) -> Vec<(Scope, &'a Inst<'a>, &'a Inst<'a>)> {
-        let (function, state) = (&self.functions[at], &self.states[at]);
+        let (function, state) = (&self.functions[at], &self.states[&at]);
         let mut refused = Vec::new();
         for block in state.flow.order() {
             let flow = state.control[block];
             for inst in &function.blocks[block].insts {
-                let callee = inst.callee().and_then(|name| self.named.get(name));
-                let called = callee.into_iter().flat_map(|&callee| &self.scopes[callee]).copied();
+                let called =
+                    self.calls.callee(inst).into_iter().flat_map(|callee| &self.scopes[callee]).copied();
                 for scope in ops::scope(inst).into_iter().chain(called) {
                     if !scope.is_whole_in(flow) {
                         refused
@@ -268,13 +259,8 @@ impl<'a> Analysis<'a> {
     }
 }
 
-fn callees<'a>(
-    function: &'a Function<'_>,
-    named: &'a HashMap<&str, usize>,
-) -> impl Iterator<Item = usize> + 'a {
-    let insts = function.blocks.iter().flat_map(|block| &block.insts);
-    insts.filter_map(|inst| named.get(inst.callee()?).copied())
-}
+/// A function that is called is one of those that kernels come to.
+const ANALYSED: &str = "whatever a kernel comes to is analysed";
 
 impl State {
     fn of(function: &Function) -> State {

@@ -25,7 +25,8 @@ fn kernel(body: &str) -> String {
 }
 
 fn divergences(text: &str, one_wave: impl Fn(&str) -> bool) -> Vec<Divergence> {
-    super::divergences(text, &module::functions(text), 32, one_wave)
+    let functions = module::functions(text);
+    super::divergences(text, &functions, &Calls::of(&functions), 32, one_wave)
 }
 
 /// Operations and lines that are refused.

@@ -347,14 +347,10 @@ fn check_addresses(
         }
     }
     for ((arg, slot), is_empty) in kernel.args.iter().zip(slots).zip(empties) {
-        let address = match slot.content {
-            Content::Null => 0,
-            Content::Memory { .. } => slot.integer_address(),
+        let (address, is_null) = match slot.content {
+            Content::Null => (0, true),
+            Content::Memory { memory, .. } => (slot.integer_address(), memory.address.is_null()),
             _ => continue,
-        };
-        let is_null = match slot.content {
-            Content::Memory { memory, .. } => memory.address.is_null(),
-            _ => true,
         };
         let empty = is_empty || arg.len.is_some_and(|len| (len.eval)(values).get() == 0);
         if is_null && !arg.nullable && !empty {

@@ -64,7 +64,7 @@ impl Module {
     /// The same, which the module must have.
     ///
     /// # Errors
-    /// [`Error::NoCodeObject`](crate::Error::NoCodeObject), which says what to build.
+    /// [`Error::NoCodeObject`], which says what to build.
     pub fn object_for(&self, arch: &str) -> crate::Result<&'static Object> {
         self.object(arch).ok_or_else(|| crate::Error::NoCodeObject {
             module: self.name.to_owned(),
@@ -157,9 +157,7 @@ impl Arg {
             align: 1,
         }
     }
-}
 
-impl Arg {
     /// Whether its memory holds what layouts say.
     pub const fn takes_layouts(&self) -> bool {
         self.layout.is_some() || !self.tensors.is_empty()

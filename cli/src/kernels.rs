@@ -72,13 +72,13 @@ struct Argument {
 impl Kernels {
     pub fn run(self) -> Result<bool> {
         let entries = self.entries()?;
-        if let (true, Some(gfx)) = (entries.is_empty(), &self.gfx) {
-            gfx.parse::<Gfx>()?;
-            if let Some(module) = kernels::MODULES.iter().find(|module| module.object(gfx).is_none()) {
-                module.object_for(gfx)?;
-            }
-        }
         if entries.is_empty() {
+            if let Some(gfx) = &self.gfx {
+                gfx.parse::<Gfx>()?;
+                for module in kernels::MODULES {
+                    module.object_for(gfx)?;
+                }
+            }
             bail!("no kernel matches: {}", self.there_are());
         }
         if self.json {

@@ -242,6 +242,11 @@ impl Gfx {
         matches!(self, Gfx::Gfx90a | Gfx::Gfx942 | Gfx::Gfx950)
     }
 
+    /// Whether the target is of gfx940's line: its memory instructions have the bits sc0, sc1 and nt.
+    pub(crate) const fn is_gfx940(self) -> bool {
+        matches!(self, Gfx::Gfx942 | Gfx::Gfx950)
+    }
+
     /// Whether a process on the target may have page faults retried (XNACK), and so code be compiled for one way.
     pub const fn has_xnack(self) -> bool {
         matches!(
@@ -367,7 +372,7 @@ impl Generic {
     pub const fn covers(self, gfx: Gfx) -> bool {
         match self {
             Generic::Gfx9 => matches!(gfx, Gfx::Gfx906),
-            Generic::Gfx9_4 => matches!(gfx, Gfx::Gfx942 | Gfx::Gfx950),
+            Generic::Gfx9_4 => gfx.is_gfx940(),
             Generic::Gfx10_1 => matches!(gfx.isa(), Gfx::Gfx1010 | Gfx::Gfx1011),
             Generic::Gfx10_3 => matches!(gfx.isa(), Gfx::Gfx1030),
             Generic::Gfx11 => matches!(gfx.generation(), Generation::Gfx11),

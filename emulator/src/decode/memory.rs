@@ -63,7 +63,7 @@ impl Reader {
         let (format, row) = self.flat_row(segment, self.bits(0, 18, 7))?;
         let mut inst = self.inst(format, row);
         let mods = &mut inst.mods;
-        let gfx942 = matches!(self.gfx, Gfx::Gfx942 | Gfx::Gfx950);
+        let gfx942 = self.gfx.is_gfx940();
         let (bits, off) = match self.generation {
             Generation::Cdna => {
                 (mods.glc, mods.slc) = (self.bit(0, 16), self.bit(0, 17));

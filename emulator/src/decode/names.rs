@@ -13,7 +13,7 @@ pub(super) fn hwreg(gfx: Gfx, id: u8) -> Option<&'static str> {
     let gfx9 = generation == Generation::Cdna;
     let gfx10 = generation == Generation::Gfx10;
     let gfx11 = generation == Generation::Gfx11;
-    let gfx942 = matches!(gfx, Gfx::Gfx942 | Gfx::Gfx950);
+    let gfx942 = gfx.is_gfx940();
     Some(match id {
         1 => "HW_REG_MODE",
         2 => "HW_REG_STATUS",

@@ -279,7 +279,7 @@ impl Text<'_> {
     fn buffer_modifiers(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mods = &self.inst.mods;
         if self.inst.operands.is_empty() {
-            return if matches!(self.gfx, Gfx::Gfx942 | Gfx::Gfx950) { self.cache_policy(f) } else { Ok(()) };
+            return if self.gfx.is_gfx940() { self.cache_policy(f) } else { Ok(()) };
         }
         if self.inst.format == Format::Mtbuf {
             names::buffer_format(f, self.gfx, mods.buf_format)?;
@@ -294,7 +294,7 @@ impl Text<'_> {
 
     fn cache_policy(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mods = &self.inst.mods;
-        if matches!(self.gfx, Gfx::Gfx942 | Gfx::Gfx950) {
+        if self.gfx.is_gfx940() {
             flag(f, mods.glc, "sc0")?;
             flag(f, mods.slc, "nt")?;
             return flag(f, mods.scc, "sc1");
@@ -467,7 +467,7 @@ impl Text<'_> {
         let mods = &inst.mods;
         number(f, "cbsz", mods.cbsz.into())?;
         number(f, "abid", mods.abid.into())?;
-        if matches!(self.gfx, Gfx::Gfx942 | Gfx::Gfx950) && inst.name.starts_with("v_mfma_f64") {
+        if self.gfx.is_gfx940() && inst.name.starts_with("v_mfma_f64") {
             if mods.blgp != 0 {
                 list(f, "neg", &[mods.blgp & 1, mods.blgp >> 1 & 1, mods.blgp >> 2 & 1])?;
             }

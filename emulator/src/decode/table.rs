@@ -7,6 +7,7 @@
 //! or VOPC instruction without a 64-bit encoding; all others have one, whose opcode and operands follow from
 //! the row.
 
+use std::collections::HashSet;
 use std::sync::{LazyLock, OnceLock};
 
 use crate::gfx::{Generation, Gfx};
@@ -232,8 +233,8 @@ impl Target {
         let generation = gfx.generation();
         let column = COLUMNS.iter().position(|&g| g == column_of(gfx)).unwrap_or_default();
         let mut target = Target::default();
-        let without = Variant::of(gfx, "without");
-        for line in LINES.iter().filter(|line| !without.clone().any(|name| name == line.name)) {
+        let without: HashSet<&str> = Variant::of(gfx, "without").collect();
+        for line in LINES.iter().filter(|line| !without.contains(line.name)) {
             let Some(opcode) = line.opcodes[column] else { continue };
             let row = Row { name: line.name, fields: line.fields.clone(), suffixed: false, op_sel: false };
             target.add(generation, line.section, opcode, row);

@@ -8,7 +8,7 @@ use crate::exec::op::{Dst, Flow, Op};
 use crate::exec::wave::{LANES, Wave};
 use crate::exec::{Code, Env, isa};
 use crate::fault::{Access, Fault, Nearest, OtherAccess, Space};
-use crate::gfx::{Generation, Gfx};
+use crate::gfx::Generation;
 use crate::memory;
 
 /// An access, with whose it is and what its workgroup has.
@@ -406,8 +406,7 @@ impl Check<'_> {
         let at = others.iter().position(races)?;
         let (other, kind) = (others[at], if at == 0 { Access::Write } else { Access::Read });
         // Before gfx12 and gfx942, an atomic store is a plain one; the load tells.
-        let plain_stores =
-            !matches!(env.gfx, Gfx::Gfx942 | Gfx::Gfx950) && env.gfx.generation() != Generation::Gfx12;
+        let plain_stores = !env.gfx.is_gfx940() && env.gfx.generation() != Generation::Gfx12;
         if !IN_LDS && plain_stores && other.bytes() == 0xf && mark.bytes() == 0xf {
             let read = if is_read { mark } else { other };
             let is_store = lanes.access == Access::Write || kind == Access::Write;

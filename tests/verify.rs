@@ -10,7 +10,7 @@ use candle_amdgpu::{Device, kernels};
 use std::hash::{BuildHasher, RandomState};
 
 fn cases() -> u32 {
-    std::env::var("VERIFY_CASES").map_or(8, |n| n.parse().expect("VERIFY_CASES is a number"))
+    std::env::var("VERIFY_CASES").map_or(4, |n| n.parse().expect("VERIFY_CASES is a number"))
 }
 
 fn check(arch: &str, options: Options) {

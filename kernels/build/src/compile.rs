@@ -36,8 +36,20 @@ const RUSTFLAGS: [&str; 5] = [
 ];
 
 /// Files between the steps, by extension.
-const TEMPORARY: [&str; 8] =
-    ["shim.ll", "linked.ll", "edited.ll", "opt.ll", "o", "new.elf", "new.ptx", "json"];
+const TEMPORARY: [&str; 12] = [
+    "shim.ll",
+    "linked.ll",
+    "edited.ll",
+    "marked.bc",
+    "opt.bc",
+    "opt.ll",
+    "marks.csv",
+    "finished.bc",
+    "o",
+    "new.elf",
+    "new.ptx",
+    "json",
+];
 
 /// What is compiled for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -183,11 +195,8 @@ impl Compiler<'_> {
         command
             .env("CARGO_TARGET_DIR", &folder)
             .env("CARGO_ENCODED_RUSTFLAGS", self.rustflags(front).join("\x1f"))
-            // For the emulator's and rocgdb's source lines. PTX has no use for them.
-            .env(
-                "CARGO_PROFILE_RELEASE_DEBUG",
-                if front == Front::Nvptx { "none" } else { "line-tables-only" },
-            )
+            // For source lines: in the emulator's reports, in rocgdb, and of what the build refuses.
+            .env("CARGO_PROFILE_RELEASE_DEBUG", "line-tables-only")
             .env("CARGO_PROFILE_RELEASE_STRIP", "none")
             .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "3")
             .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "1")
@@ -292,8 +301,8 @@ impl Job<'_> {
         let tools = &self.compiler.toolchain.tools;
         let file = |extension: &str| self.stem.with_extension(extension);
         let bitcode = &self.bitcode.path;
-        let [shim_file, linked, edited, optimised] =
-            ["shim.ll", "linked.ll", "edited.ll", "opt.ll"].map(file);
+        let [shim_file, linked, edited, marked, optimised] =
+            ["shim.ll", "linked.ll", "edited.ll", "marked.bc", "opt.bc"].map(file);
         fs::write(&shim_file, shim).map_err(io("cannot write", &shim_file))?;
         let cpu = format!("-mcpu={}", self.target.cpu());
         self.run(
@@ -313,23 +322,26 @@ impl Job<'_> {
             Target::Nvptx => ir::nvptx(&text, &signatures),
         };
         fs::write(&edited, text).map_err(io("cannot write", &edited))?;
+        // rustc marks no function as convergent, so that LLVM would copy, hoist or merge calls of those with a barrier or a
+        // wave operation inside. So all are marked, and then those unmarked that come to no such operation: LLVM may do
+        // less with a call that is convergent.
+        let mut opt = Command::new(&tools.opt);
+        opt.args(["-passes=globaldce,forceattrs,cgscc(function-attrs)", "-force-attribute=convergent", &cpu]);
+        self.run(opt.arg(&edited).arg("-o").arg(&marked), &edited)?;
         let mut opt = Command::new(&tools.opt);
         // Loops over a layout's dimensions have few turns: unrolled, they are a third of the code and no faster.
-        // rustc marks no function as convergent, so that LLVM would copy, hoist or merge calls of those with a barrier or
-        // a wave operation inside. As for HIP all are, until LLVM finds which have none.
-        let convergent = "-force-attribute=convergent";
-        opt.args(["-passes=globaldce,default<O3>", "-unroll-runtime=false", convergent, &cpu])
-            .arg(&edited)
-            .args(["-S", "-o"])
+        opt.args(["-passes=default<O3>", "-unroll-runtime=false", &cpu])
+            .arg(&marked)
+            .arg("-o")
             .arg(&optimised);
         if let Target::Nvptx = self.target {
             // Loops over arrays are to become registers. For AMD GPUs LLVM raises its limit by itself.
             opt.arg("-unroll-threshold=4000");
         }
-        self.run(&mut opt, &edited)?;
-        let barriers = self.finish(&optimised, &signatures)?;
+        self.run(&mut opt, &marked)?;
+        let (finished, barriers) = self.examine(&optimised, &signatures)?;
         let mut llc = Command::new(&tools.llc);
-        llc.args(["-O3", &cpu]).arg(&optimised);
+        llc.args(["-O3", &cpu]).arg(&finished);
         match self.target {
             Target::Amdgpu(_) => {
                 let (object, elf) = (file("o"), file("new.elf"));
@@ -359,27 +371,53 @@ impl Job<'_> {
         }
     }
 
-    /// Looks at an optimised module before it becomes machine code, and says there what LLVM does not find out. Returns
-    /// how many barriers there are.
-    fn finish(&self, optimised: &Path, signatures: &[Signature]) -> Result<usize> {
-        let text = fs::read_to_string(optimised).map_err(io("cannot read", optimised))?;
-        let functions = module::functions(&text);
-        let calls = Calls::of(&functions);
+    /// Looks at an optimised module before it becomes machine code. Returns the module to make that of, which says what
+    /// LLVM does not find out, and how many barriers it has.
+    ///
+    /// The module itself stays bitcode: in text it loses the order of uses, and llc allocates registers by that.
+    fn examine(&self, optimised: &Path, signatures: &[Signature]) -> Result<(PathBuf, usize)> {
+        let file = |extension: &str| self.stem.with_extension(extension);
         let wave = match self.target {
             Target::Amdgpu(gfx) => gfx.wave_size(),
             Target::Nvptx => 32,
         };
         let one_wave =
             |name: &str| signatures.iter().any(|s| s.name == name && s.launch.max_workgroup_size <= wave);
-        let found = convergence::divergences(&text, &functions, &calls, wave, one_wave);
-        if !found.is_empty() {
-            let family = self.bitcode.family.clone();
-            return Err(Error::Divergent { family, target: self.target.to_string(), found });
+        // Line tables are most of the text, and only a refusal needs them.
+        let text = self.text_of(optimised, &["-strip-debug"])?;
+        let functions = module::functions(&text);
+        let calls = Calls::of(&functions);
+        if !convergence::divergences(&text, &functions, &calls, wave, one_wave).is_empty() {
+            let text = self.text_of(optimised, &[])?;
+            let functions = module::functions(&text);
+            let found = convergence::divergences(&text, &functions, &Calls::of(&functions), wave, one_wave);
+            if !found.is_empty() {
+                let family = self.bitcode.family.clone();
+                return Err(Error::Divergent { family, target: self.target.to_string(), found });
+            }
         }
-        if let Some(text) = ir::without_recursion(&text, &functions, &calls) {
-            fs::write(optimised, text).map_err(io("cannot write", optimised))?;
+        let barriers = convergence::barriers(&functions, one_wave);
+        let marks = ir::without_recursion(&functions, &calls);
+        // PTX has no use for line tables.
+        let strips = self.target == Target::Nvptx;
+        if marks.is_empty() && !strips {
+            return Ok((optimised.to_owned(), barriers));
         }
-        Ok(convergence::barriers(&functions, one_wave))
+        let (list, finished) = (file("marks.csv"), file("finished.bc"));
+        fs::write(&list, marks).map_err(io("cannot write", &list))?;
+        let mut opt = Command::new(&self.compiler.toolchain.tools.opt);
+        opt.arg("-passes=forceattrs").arg(format!("-forceattrs-csv-path={}", list.display()));
+        opt.args(strips.then_some("-strip-debug")).arg(optimised).arg("-o").arg(&finished);
+        self.run(&mut opt, optimised)?;
+        Ok((finished, barriers))
+    }
+
+    /// The text of a module.
+    fn text_of(&self, module: &Path, args: &[&str]) -> Result<String> {
+        let text = self.stem.with_extension("opt.ll");
+        let mut opt = Command::new(&self.compiler.toolchain.tools.opt);
+        self.run(opt.args(["-S", "-passes="]).args(args).arg(module).arg("-o").arg(&text), module)?;
+        fs::read_to_string(&text).map_err(io("cannot read", &text))
     }
 
     /// Checks that a code object has as many barriers as its module had.

@@ -1,9 +1,7 @@
 //! Edits of LLVM IR that neither rustc nor the LLVM tools have a switch for. They work on text, one `define` line at a
 //! time.
 
-use std::collections::HashSet;
-
-use crate::module::{self, Calls, Function};
+use crate::module::{Calls, Function};
 use crate::signature::{self, RecordError, Signature};
 
 /// The signatures that the attribute left in a module.
@@ -114,28 +112,13 @@ pub fn amdgpu(ir: &str, signatures: &[Signature]) -> String {
 /// has no `inline(never)` for this target.
 const CALLED: [&str; 2] = ["@_RINvNtNtC", "13amdgpu_device3zip6called"];
 
-/// An optimised module whose functions say that they do not call themselves, where that is so; nothing if there is none.
+/// What marks the functions that do not call themselves, in lines as opt's `-forceattrs-csv-path` reads them.
 ///
 /// LLVM sees it of a function that calls nothing but intrinsics that say so. Of a call of any other function it assumes that
 /// it comes back, so that the kernel's stack has no known size: AMD's runtime then gives every lane one.
-pub fn without_recursion(ir: &str, functions: &[Function], calls: &Calls) -> Option<String> {
-    let plain: HashSet<&str> = (0..functions.len())
-        .filter(|&at| !functions[at].is_kernel && !calls.recurses(at))
-        .map(|at| functions[at].name)
-        .collect();
-    if plain.is_empty() {
-        return None;
-    }
-    let mut out = String::with_capacity(ir.len() + 16 * plain.len());
-    for line in ir.lines() {
-        let name = line.strip_prefix("define ").and_then(module::first_global);
-        match name {
-            Some(name) if plain.contains(name) => out.push_str(&with_attributes(line, "norecurse")),
-            _ => out.push_str(line),
-        }
-        out.push('\n');
-    }
-    Some(out)
+pub fn without_recursion(functions: &[Function], calls: &Calls) -> String {
+    let plain = (0..functions.len()).filter(|&at| !functions[at].is_kernel && !calls.recurses(at));
+    plain.map(|at| format!("{},norecurse\n", functions[at].name)).collect()
 }
 
 /// What a panic does. Not `llvm.trap`: for gfx11 LLVM 22 makes a loop of it, and forgets to expand the pseudo

@@ -251,12 +251,6 @@ fn name_at(text: &str) -> (&str, &str) {
     text.split_at(end)
 }
 
-/// The first name of a function or a global variable in a text.
-pub(crate) fn first_global(text: &str) -> Option<&str> {
-    let (_, name) = text.split_once('@')?;
-    Some(name_at(name).0)
-}
-
 /// The name of the function that a call names before its arguments.
 fn called(call: &str) -> Option<&str> {
     let mut at = 0;

@@ -167,6 +167,41 @@ fn wave_operations_between_divergent_branches_are_of_all_lanes() {
     }
 }
 
+#[test]
+fn a_product_of_tiles_between_divergent_branches_is_of_all_lanes() {
+    let families = compile("kernels").unwrap_or_else(|e| panic!("{e}"));
+    let convergence = families.iter().find(|f| f.name == "convergence").unwrap();
+    let mut multiplied = 0;
+    for device in Device::each(convergence) {
+        let gfx = device.machine.gfx();
+        let size = gfx.wave_size() as usize;
+        let results = 256 / size;
+        // Row and column of a lane's result, as the manuals of WMMA and MFMA show them.
+        let place = |lane: usize, i: usize| match size {
+            32 => (i * 2 + lane / 16, lane % 16),
+            _ => (lane / 16 * 4 + i, lane % 16),
+        };
+        let out = device.buffer(&vec![0; 4 * 64 * results]);
+        for active in 0..=16 {
+            device.launch("tiles_between_ifs", 1, 64, 0, &[active as u64, out]).unwrap();
+            let found = device.read(out, 4 * 64 * results);
+            if gfx == Gfx::Gfx1030 {
+                assert!(found.iter().all(|&byte| byte == 0), "{gfx} has no matrix instructions");
+                continue;
+            }
+            let value = |row: usize| if row < active { 2.0 } else { 1.0 };
+            let expected = (0..64 * results).map(|at| {
+                let (row, column) = place(at / results % size, at % results);
+                let sum: f32 = 32.0 * value(row) * value(column);
+                (if row < active { sum } else { -sum }).to_le_bytes()
+            });
+            assert_eq!(found, bytes(expected), "{active} rows on {gfx}");
+            multiplied += 1;
+        }
+    }
+    assert_eq!(multiplied, 2 * 17);
+}
+
 /// A number of up to 8 bytes, the lowest first.
 fn u64_of(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte))

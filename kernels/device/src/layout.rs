@@ -119,15 +119,24 @@ impl<const TENSORS: usize> Layout<TENSORS> {
 /// 32 bits where they suffice: a division of 64 bits is over a hundred instructions.
 #[inline(always)]
 pub fn divide(a: usize, b: usize, limit: usize) -> (usize, usize) {
-    if limit as u64 <= u64::from(u32::MAX) { divide_narrow(a, b) } else { divide_wide(a, b) }
+    if limit as u64 <= u64::from(u32::MAX) {
+        // Instead of a branch to a panic: one instruction, and no division by 0, which LLVM takes as impossible.
+        // SAFETY: it is at least 1
+        unsafe { divide_narrow(a, (b as u32).max(1) as usize) }
+    } else {
+        divide_wide(a, b)
+    }
 }
 
 /// Quotient and remainder of numbers of 32 bits.
+///
+/// # Safety
+/// The lower 32 bits of `b` are not 0.
 #[inline(always)]
-pub(crate) fn divide_narrow(a: usize, b: usize) -> (usize, usize) {
-    // Instead of a branch to a panic: one instruction, and no division by 0, which LLVM takes as impossible.
-    let (a, b) = (a as u32, (b as u32).max(1));
-    let quotient = a / b;
+pub(crate) unsafe fn divide_narrow(a: usize, b: usize) -> (usize, usize) {
+    let (a, b) = (a as u32, b as u32);
+    // SAFETY: the divisor is not 0
+    let quotient = unsafe { a.checked_div(b).unwrap_unchecked() };
     (quotient as usize, (a - quotient * b) as usize)
 }
 

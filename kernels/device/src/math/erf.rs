@@ -103,11 +103,11 @@ pub(super) fn gelu_erf<T: Erf>(x: T) -> T {
 
 #[inline(always)]
 pub(super) fn erf<T: Erf>(x: T) -> T {
-    // Limited before the comparison: behind it, f64 has one register too few on gfx90a.
-    let a = x.abs().at_most(T::ERF_ONE);
+    let a = x.abs();
     if a < T::of(1.0) {
-        return T::erf_poly(x * x).fma(x, x);
+        return T::erf_poly(a * a).fma(x, x);
     }
+    let a = a.at_most(T::ERF_ONE);
     let tail = tail_times(T::of(2.0), a * T::of(core::f64::consts::SQRT_2), product(a, a));
     (T::of(1.0) - tail).copysign(x)
 }

@@ -68,7 +68,8 @@ impl<const K: usize> Walk<K> {
         loop {
             let tiled = d == self.outer || d == tiling.along;
             let patches = if tiled { (dim / s).div_ceil(8) } else { dim };
-            let (quotient, mut index) = divide_narrow(rest, patches);
+            // SAFETY: no dimension is 0, a tiled one is a multiple of `s`, and all have 32 bits
+            let (quotient, mut index) = unsafe { divide_narrow(rest, patches) };
             if tiled {
                 let place = if d == self.outer { lane / 8 % 8 } else { lane % 8 };
                 index = (index * 8 + place) * s;

@@ -6,7 +6,7 @@ use crate::memory::is_aligned;
 
 pub(super) const NONE: u32 = u32::MAX;
 
-/// A way through tensors of one shape.
+/// A way through tensors of one shape that have elements: no dimension is 0.
 pub(super) struct Walk<const K: usize> {
     pub(super) layout: Layout<K>,
     pub(super) numel: usize,
@@ -138,7 +138,8 @@ impl<const K: usize> Walk<K> {
         while d > 0 {
             let mut m = 0;
             while m < M {
-                let (quotient, index) = divide_narrow(rest[m], dim);
+                // SAFETY: where there are elements no dimension is 0, and all have 32 bits
+                let (quotient, index) = unsafe { divide_narrow(rest[m], dim) };
                 advance(&mut at[m], index, strides);
                 rest[m] = quotient;
                 m += 1;
@@ -160,7 +161,12 @@ impl<const K: usize> Walk<K> {
         let mut at = [0; K];
         let (mut rest, mut dim, mut strides, mut d) = (element, self.size, self.strides, self.outer);
         while d > 0 {
-            let (quotient, index) = if narrow { divide_narrow(rest, dim) } else { divide_wide(rest, dim) };
+            let (quotient, index) = if narrow {
+                // SAFETY: where there are elements no dimension is 0, and all have 32 bits
+                unsafe { divide_narrow(rest, dim) }
+            } else {
+                divide_wide(rest, dim)
+            };
             advance(&mut at, index, strides);
             rest = quotient;
             d -= 1;

@@ -1,6 +1,7 @@
 //! Barriers and wave operations between branches that differ from work-item to work-item, in the shapes that compilers
 //! like to copy, hoist or merge.
 
+use amdgpu_device::matrix::{CHUNKS, Matrix, RESULTS, source};
 use amdgpu_device::prelude::*;
 use amdgpu_device::workgroup::{barrier, barrier_local, fixed_memory};
 use amdgpu_device::{grid, wave};
@@ -150,6 +151,34 @@ pub unsafe fn waves_between_ifs(active: u32, votes: *mut u64, shuffled: *mut u32
             votes.add(id as usize).write(!vote);
             shuffled.add(id as usize).write(!other);
             sums.add(id as usize).write(!sum);
+        }
+    }
+}
+
+/// A product of tiles of all lanes between branches that differ: rows below `active` hold twos, the others ones. What a work-item
+/// has of the product is negated where its row is none of those. Nothing is written where the target has no instruction.
+#[amdgpu_kernel(launch(workgroup = 64, max_workgroup = 64, items = 64))]
+pub unsafe fn tiles_between_ifs(active: u32, out: *mut f32) {
+    let id = grid::local_id_x();
+    let mut rows = [[0x3c00_3c00; 4]; CHUNKS];
+    for (chunk, i) in rows.iter_mut().zip(0..) {
+        if source(wave::lane(), i).0 < active {
+            *chunk = [0x4000_4000; 4];
+        }
+    }
+    if !f16::supported() {
+        return;
+    }
+    let product = f16::multiply(rows, rows, [0.0; RESULTS]);
+    for (sum, i) in product.into_iter().zip(0..) {
+        // SAFETY: the caller's buffer has `RESULTS` elements for each work-item
+        let out = unsafe { out.add(id as usize * RESULTS + i as usize) };
+        if f16::place(wave::lane(), i).0 < active {
+            // SAFETY: as above
+            unsafe { out.write(sum) }
+        } else {
+            // SAFETY: as above
+            unsafe { out.write(-sum) }
         }
     }
 }

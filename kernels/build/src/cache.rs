@@ -15,6 +15,7 @@ pub const PIPELINE: &str = concat!(
     include_str!("compile.rs"),
     include_str!("ir.rs"),
     include_str!("module.rs"),
+    include_str!("ptx.rs"),
     include_str!("convergence/mod.rs"),
     include_str!("convergence/flow.rs"),
     include_str!("convergence/ops.rs"),

@@ -773,7 +773,7 @@ impl<I: Id, T: Scalar> Rows<I, T> {
         let width = size.min(wave::SIZE);
         let full = (size / wave::SIZE).max(1);
         let lane = local - local / wave::SIZE * wave::SIZE;
-        let wave = wave::first_u32(local / wave::SIZE);
+        let wave = wave::uniform_u32(local / wave::SIZE);
         let lane = lane as usize;
         let width = width as usize;
         if wave >= full {

@@ -72,21 +72,44 @@ pub fn read_u32(value: u32, from: u32) -> u32 {
     }
 }
 
-/// What the wave's first active lane has, the same for all lanes: tells the compiler that a value is uniform.
+/// What the wave's first active lane has, in all lanes that are here; it may be called in branches that differ.
 #[inline(always)]
 pub fn first_u32(value: u32) -> u32 {
     #[cfg(target_arch = "amdgpu")]
     {
         core::arch::amdgpu::readfirstlane_u32(value)
     }
-    #[cfg(not(target_arch = "amdgpu"))]
-    read_u32(value, 0)
+    #[cfg(target_arch = "nvptx64")]
+    {
+        crate::workgroup::divergent(|| {
+            // SAFETY: touches no memory
+            unsafe {
+                let here = nvvm::activemask();
+                nvvm::shuffle(here, value, here.trailing_zeros(), 31)
+            }
+        })
+    }
+    #[cfg(not(any(target_arch = "amdgpu", target_arch = "nvptx64")))]
+    value
 }
 
 /// [`first_u32`] of 64 bits.
 #[inline(always)]
 pub fn first_usize(value: usize) -> usize {
     first_u32(value as u32) as usize | (first_u32((value >> 32) as u32) as usize) << 32
+}
+
+/// A value that is the same in all lanes that are here, put where an AMD GPU keeps such values: in a scalar register. Where it
+/// differs the result is unspecified.
+#[inline(always)]
+pub fn uniform_u32(value: u32) -> u32 {
+    if cfg!(target_arch = "amdgpu") { first_u32(value) } else { value }
+}
+
+/// [`uniform_u32`] of 64 bits.
+#[inline(always)]
+pub fn uniform_usize(value: usize) -> usize {
+    if cfg!(target_arch = "amdgpu") { first_usize(value) } else { value }
 }
 
 /// A value that lanes can hand to each other.
@@ -162,6 +185,8 @@ pub fn reduce<T: Lane>(value: T, combine: impl Fn(T, T) -> T) -> T {
 #[cfg(target_arch = "nvptx64")]
 mod nvvm {
     unsafe extern "C" {
+        #[link_name = "llvm.nvvm.activemask"]
+        pub fn activemask() -> u32;
         #[link_name = "llvm.nvvm.read.ptx.sreg.laneid"]
         pub fn laneid() -> u32;
         #[link_name = "llvm.nvvm.vote.ballot.sync"]

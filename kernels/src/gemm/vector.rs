@@ -58,7 +58,7 @@ pub(super) unsafe fn column_along_k<T: Element>(
         amdgpu_device::trap();
     }
     let lane = wave::lane() as usize;
-    let wave = wave::first_u32(grid::local_id_x() / wave::SIZE) as usize;
+    let wave = wave::uniform_u32(grid::local_id_x() / wave::SIZE) as usize;
     let per = per_chunk::<T>();
     let whole = a.by_k == 1
         && column.by_k == 1

@@ -67,9 +67,9 @@ unsafe extern "unadjusted" fn fetch<const K: usize, const N: usize, R: Raw<K>>(
     unit: usize,
     step: usize,
 ) -> Fetched {
-    use crate::wave::{first_u32, first_usize};
+    use crate::wave::{uniform_u32, uniform_usize};
     let tensors = tensors.uniform();
-    let (whole, step) = (first_u32(u32::from(whole)) != 0, first_usize(step));
+    let (whole, step) = (uniform_u32(u32::from(whole)) != 0, uniform_usize(step));
     // SAFETY: the caller's
     unsafe { fetch::fetch::<K, N, R>(&Walk::of(tensors), R::at(tensors.at), whole, unit, step) }
 }

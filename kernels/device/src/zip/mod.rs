@@ -445,13 +445,13 @@ impl<const K: usize> Tensors<K> {
     #[cfg(target_arch = "amdgpu")]
     #[inline(always)]
     fn uniform(mut self) -> Self {
-        use crate::wave::{first_u32, first_usize};
-        self.numel = first_usize(self.numel);
-        self.num_dims = first_u32(self.num_dims as u32) as usize;
-        self.info = first_usize(self.info as usize) as *const usize;
+        use crate::wave::{uniform_u32, uniform_usize};
+        self.numel = uniform_usize(self.numel);
+        self.num_dims = uniform_u32(self.num_dims as u32) as usize;
+        self.info = uniform_usize(self.info as usize) as *const usize;
         let mut t = 0;
         while t < K {
-            self.at[t] = first_usize(self.at[t] as usize) as *const u8;
+            self.at[t] = uniform_usize(self.at[t] as usize) as *const u8;
             t += 1;
         }
         self

@@ -7,7 +7,7 @@ use crate::Scalar;
 use crate::grid::{global_id_x, global_size_x};
 use crate::layout::divide_narrow;
 use crate::memory::store;
-use crate::wave::first_u32;
+use crate::wave::uniform_u32;
 
 /// Squares of `s` by `s` elements: `s` consecutive ones of the output's innermost dimension, `s` of dimension
 /// `along`, in which some tensor is contiguous.
@@ -149,7 +149,7 @@ pub(super) unsafe fn zip_tiles<const K: usize, const S: usize, I: Inputs<K>, U: 
     loop {
         let square = way.square::<S>(lane);
         // All lanes have the same number.
-        if first_u32((square.lanes != 0) as u32) == 0 {
+        if uniform_u32((square.lanes != 0) as u32) == 0 {
             return false;
         }
         if !square.outside {

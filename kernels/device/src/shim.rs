@@ -72,6 +72,8 @@ unsafe extern "C" {
 
 #[cfg(target_arch = "nvptx64")]
 unsafe extern "C" {
+    /// The same value, which the build takes for uniform in the warp.
+    pub fn amdgpu_device_uniform(value: u32) -> u32;
     /// Brings the cache line of an address into the second-level cache.
     pub fn amdgpu_device_prefetch(address: *const u8);
     /// The kernel's loads are the first to leave the cache.

@@ -99,17 +99,23 @@ pub fn first_usize(value: usize) -> usize {
     first_u32(value as u32) as usize | (first_u32((value >> 32) as u32) as usize) << 32
 }
 
-/// A value that is the same in all lanes that are here, put where an AMD GPU keeps such values: in a scalar register. Where it
-/// differs the result is unspecified.
+/// A value that is the same in all lanes that are here: says so to the build, which then takes branches on it for uniform, and
+/// puts it into a scalar register of an AMD GPU. Where it differs the result is unspecified.
 #[inline(always)]
 pub fn uniform_u32(value: u32) -> u32 {
-    if cfg!(target_arch = "amdgpu") { first_u32(value) } else { value }
+    #[cfg(target_arch = "nvptx64")]
+    // SAFETY: touches no memory
+    unsafe {
+        crate::shim::amdgpu_device_uniform(value)
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    first_u32(value)
 }
 
 /// [`uniform_u32`] of 64 bits.
 #[inline(always)]
 pub fn uniform_usize(value: usize) -> usize {
-    if cfg!(target_arch = "amdgpu") { first_usize(value) } else { value }
+    uniform_u32(value as u32) as usize | (uniform_u32((value >> 32) as u32) as usize) << 32
 }
 
 /// A value that lanes can hand to each other.

@@ -6,7 +6,7 @@
 //! of one row.
 
 use super::format::{Format, SEGMENT, Scale};
-use super::lanes::{local_id, workgroup_size, write_sums};
+use super::lanes::{local_id, warp, workgroup_size, write_sums};
 use super::nibbles::floats;
 use amdgpu_device::grid::{workgroup_id_x, workgroups_x};
 use amdgpu_device::math::fma;
@@ -34,7 +34,7 @@ pub(super) unsafe fn mul_vec<F: Format>(
     rows: u32,
 ) {
     const { assert!(F::SEGMENTS as usize <= MOST) };
-    let (lane, warp, warps) = (local_id() % 32, local_id() / 32, workgroup_size() / 32);
+    let (lane, warp, warps) = (local_id() % 32, warp(), workgroup_size() / 32);
     let blocks = columns / F::ELEMENTS;
     let chunks = blocks * F::CHUNKS;
     let row_bytes = blocks as usize * F::BYTES;

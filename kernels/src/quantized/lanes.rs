@@ -22,6 +22,13 @@ pub(super) fn workgroup_size() -> u32 {
     workgroup_size_x() * workgroup_size_y() * workgroup_size_z()
 }
 
+/// The warp that this lane is in, of those of its workgroup.
+#[cfg(target_arch = "nvptx64")]
+#[inline(always)]
+pub(super) fn warp() -> u32 {
+    wave::uniform_u32(local_id() / 32)
+}
+
 /// Up to 32 neighbouring lanes that work on one thing.
 #[derive(Clone, Copy)]
 pub(super) struct Team {

@@ -579,7 +579,7 @@ mod part {
         if warps == 0 {
             amdgpu_device::trap();
         }
-        let warp = local_id() / 32;
+        let warp = super::super::lanes::warp();
         (if warp < warps { warp } else { PARTS }, warps)
     }
 }

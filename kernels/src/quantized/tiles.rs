@@ -5,7 +5,7 @@
 //! lie side by side. The warps' sums are added in workgroup memory.
 
 use super::format::{Format, Q8_1_BYTES, SEGMENT, Scale};
-use super::lanes::{local_id, workgroup_size};
+use super::lanes::{local_id, warp, workgroup_size};
 use super::mul_vec::{Matrix, Vectors, memory_for};
 use super::nibbles::{high_half, low_half};
 use amdgpu_device::bytes::tile as multiply;
@@ -42,7 +42,7 @@ pub(super) unsafe fn mul_vec<F: Format, const VECTORS: usize>(
     stride: usize,
 ) {
     const { assert!(VECTORS <= 8) };
-    let (lane, warp, warps) = (local_id() % 32, local_id() / 32, workgroup_size() / 32);
+    let (lane, warp, warps) = (local_id() % 32, warp(), workgroup_size() / 32);
     let blocks = matrix.columns / F::ELEMENTS;
     let steps = matrix.columns.div_ceil(STEP);
     let shared = memory_for::<VECTORS, f32>();

@@ -274,7 +274,12 @@ impl State {
         }
         let mut ids = vec![false; function.values];
         let insts = || flow.order().flat_map(|block| &function.blocks[block].insts);
-        let more = ["llvm.amdgcn.workitem.id.y", "llvm.amdgcn.workitem.id.z"];
+        let more = [
+            "llvm.amdgcn.workitem.id.y",
+            "llvm.amdgcn.workitem.id.z",
+            "llvm.nvvm.read.ptx.sreg.tid.y",
+            "llvm.nvvm.read.ptx.sreg.tid.z",
+        ];
         if function.is_kernel && !insts().any(|inst| inst.callee().is_some_and(|name| more.contains(&name))) {
             for inst in insts() {
                 let of_an_id = inst.operands.iter().any(|&operand| ids[operand]);

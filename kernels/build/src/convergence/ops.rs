@@ -91,6 +91,9 @@ const WAVE_ASSEMBLY: [&str; 11] = [
     "shfl.",
 ];
 
+/// A comment in inline assembly whose source says that its operand is uniform in the wave.
+const UNIFORM: &str = "// uniform in the wave";
+
 /// Who must come to an instruction together.
 pub(super) fn scope(inst: &Inst) -> Option<Scope> {
     if let Some((text, _)) = inst.assembly() {
@@ -126,7 +129,7 @@ pub(super) fn result(inst: &Inst, operands: Uniform) -> Uniform {
         "load" if inst.text.starts_with("load atomic") => operands.max(Wave),
         "load" if inst.text.contains("addrspace(5)") => Lane,
         "call" => match (inst.assembly(), inst.callee()) {
-            (Some((_, constraints)), _) => assembly(constraints, operands),
+            (Some((text, constraints)), _) => assembly(text, constraints, operands),
             (None, Some(name)) => intrinsic(name, operands),
             (None, None) => Lane,
         },
@@ -157,11 +160,15 @@ pub(super) fn is_of_a_wave(inst: &Inst, wave: u32) -> bool {
 /// Whether an instruction gives the work-item's id, or hands it on in another width.
 pub(super) fn is_id(inst: &Inst, of_an_id: bool) -> bool {
     let hands_on = matches!(inst.opcode, "zext" | "sext" | "trunc" | "freeze");
-    inst.callee() == Some("llvm.amdgcn.workitem.id.x") || hands_on && of_an_id
+    let is_one = matches!(inst.callee(), Some("llvm.amdgcn.workitem.id.x" | "llvm.nvvm.read.ptx.sreg.tid.x"));
+    is_one || hands_on && of_an_id
 }
 
 /// The result is in the registers that the constraints name first: for all lanes, or one for each.
-fn assembly(constraints: &str, operands: Uniform) -> Uniform {
+fn assembly(text: &str, constraints: &str, operands: Uniform) -> Uniform {
+    if text.contains(UNIFORM) {
+        return operands.min(Uniform::Wave);
+    }
     let of_the_wave = constraints.starts_with("=s") || constraints.starts_with("={s");
     let has_inputs = constraints.split(',').any(|part| !part.starts_with(['=', '~']));
     match (of_the_wave, has_inputs) {
@@ -200,6 +207,7 @@ fn intrinsic(name: &str, operands: Uniform) -> Uniform {
         "llvm.nvvm.read.ptx.sreg.ctaid",
         "llvm.nvvm.read.ptx.sreg.nctaid",
         "llvm.nvvm.read.ptx.sreg.ntid",
+        "llvm.nvvm.read.ptx.sreg.dynamic_smem_size",
     ];
     let of_a_lane = [
         "llvm.amdgcn.workitem.id",

@@ -97,6 +97,31 @@ fn a_branch_that_each_wave_takes_as_a_whole_is_for_wave_operations_alone() {
 }
 
 #[test]
+fn on_nvidia_gpus_too() {
+    let shuffle =
+        "  %s = tail call i32 @llvm.nvvm.shfl.sync.idx.i32(i32 -1, i32 %n, i32 0, i32 31), !dbg !12\n";
+    let of = |condition: &str, operation| {
+        let module = only_if(condition, operation).replace("amdgcn.workitem.id", "nvvm.read.ptx.sreg.tid");
+        refused(&module.replace("amdgcn.workgroup.id", "nvvm.read.ptx.sreg.ctaid"))
+    };
+    let of_a_wave = [
+        "  %w = lshr i32 %id, 5\n  %c = icmp eq i32 %w, %n\n",
+        "  %w = tail call i32 asm \"mov.b32 $0, $1; // uniform in the wave\", \"=r,r\"(i32 %id)\n  %c = icmp eq i32 %w, %n\n",
+    ];
+    for condition in of_a_wave {
+        assert_eq!(of(condition, shuffle), [], "{condition}");
+        assert_eq!(of(condition, BARRIER), [found("s.barrier", "12", "11")], "{condition}");
+    }
+    let bytes =
+        "  %w = tail call i32 @llvm.nvvm.read.ptx.sreg.dynamic_smem_size()\n  %c = icmp eq i32 %w, %n\n";
+    assert_eq!(of(bytes, BARRIER), []);
+    let lane = "  %c = icmp ult i32 %id, %n\n";
+    assert_eq!(of(lane, shuffle), [found("llvm.nvvm.shfl.sync.idx.i32", "12", "11")]);
+    let more = "  %y = tail call i32 @llvm.nvvm.read.ptx.sreg.tid.y()\n  %w = lshr i32 %id, 5\n  %c = icmp eq i32 %w, %y\n";
+    assert_eq!(of(more, shuffle), [found("llvm.nvvm.shfl.sync.idx.i32", "12", "11")]);
+}
+
+#[test]
 fn parts_of_an_id_are_the_same_within_a_wave() {
     let shuffle = "  %s = tail call i32 @llvm.amdgcn.ds.bpermute(i32 %id, i32 %n), !dbg !12\n";
     let whole = [

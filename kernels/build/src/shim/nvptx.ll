@@ -7,8 +7,14 @@ define linkonce_odr hidden ptr @amdgpu_device_workgroup_memory() alwaysinline no
 }
 
 define linkonce_odr hidden i32 @amdgpu_device_workgroup_memory_bytes() alwaysinline nounwind {
-  %bytes = call i32 asm "mov.u32 $0, %dynamic_smem_size;", "=r"()
+  %bytes = call i32 @llvm.nvvm.read.ptx.sreg.dynamic_smem_size()
   ret i32 %bytes
+}
+
+; The build takes the result for the same in all lanes of the warp.
+define linkonce_odr hidden i32 @amdgpu_device_uniform(i32 %value) alwaysinline nounwind {
+  %uniform = call i32 asm "mov.b32 $0, $1; // uniform in the wave", "=r,r"(i32 %value)
+  ret i32 %uniform
 }
 
 @amdgpu_device_fixed_4k = internal addrspace(3) global [4096 x i8] poison, align 16
@@ -333,3 +339,4 @@ define linkonce_odr hidden void @amdgpu_device_matrix_bf16(ptr %sums, ptr %a, pt
 declare float @llvm.fma.f32(float, float, float)
 declare { float, float, float, float } @llvm.nvvm.mma.m16n8k16.row.col.f32.f32(<2 x half>, <2 x half>, <2 x half>, <2 x half>, <2 x half>, <2 x half>, float, float, float, float)
 declare { float, float, float, float } @llvm.nvvm.mma.m16n8k16.row.col.bf16(i32, i32, i32, i32, i32, i32, float, float, float, float)
+declare i32 @llvm.nvvm.read.ptx.sreg.dynamic_smem_size()

@@ -92,6 +92,7 @@
 #[cfg(test)]
 extern crate self as amdgpu_emulator;
 
+pub mod bundle;
 pub mod code_object;
 #[cfg(feature = "exec")]
 pub mod decode;
@@ -116,6 +117,7 @@ pub mod report;
 #[cfg(feature = "exec")]
 mod source;
 
+pub use bundle::{BundleError, FatBinary};
 pub use code_object::{
     ArgKind, CodeObject, Features, HiddenArg, KernelArg, KernelInfo, ObjectError, retarget,
 };

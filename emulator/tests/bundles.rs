@@ -182,7 +182,7 @@ fn a_bomb_is_refused_before_it_bursts() {
     // The same, and the header lies.
     packed.size = 1 << 20;
     assert_eq!(bad(&packed.bytes()), BundleError::TooLong { claimed: 1 << 20 });
-    let stream = zlib(&vec![0; 64 << 20], 9);
+    let stream = zlib(&vec![0; 4 << 20], 1);
     let mut packed = Packed::new(2, 0, b"", stream);
     packed.size = 1000;
     assert_eq!(bad(&packed.bytes()), BundleError::TooLong { claimed: 1000 });
@@ -202,7 +202,9 @@ fn a_bomb_is_refused_before_it_bursts() {
 fn a_stream_that_is_cut_off_or_changed_is_an_error() {
     let contents = bundle::decompress(GOLDEN[0].2).unwrap();
     for (version, method, bytes) in GOLDEN {
-        for end in 4..bytes.len() {
+        // All of the header, and some of the stream.
+        let places = || (4..40).chain((40..bytes.len()).step_by(23));
+        for end in places() {
             let error = bad(&bytes[..end]);
             let expected = match version {
                 _ if end < [20, 24, 32][usize::from(version) - 1] => {
@@ -213,7 +215,7 @@ fn a_stream_that_is_cut_off_or_changed_is_an_error() {
             };
             assert!(expected, "{version} {method} {end}: {error}");
         }
-        for at in 4..bytes.len() {
+        for at in places() {
             let mut changed = bytes.to_vec();
             changed[at] ^= 1 << (at % 8);
             // Some bits have no meaning to a decompressor.
@@ -327,4 +329,51 @@ fn a_file_without_bundles_is_one_code_object_or_none() {
     let alone = plain(&[(name, &unknown)], 8);
     let none = FatBinary::open(&alone).unwrap().parse(None).unwrap_err().to_string();
     assert!(none.contains("gfx902"), "{none}");
+}
+
+#[test]
+fn the_program_runs_kernels_of_a_library_with_bundles() {
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let mut section = Packed::zstd(3, &two("first")).bytes();
+    section.resize(section.len().next_multiple_of(4096), 0);
+    section.extend(GOLDEN[5].2);
+    let (library, input, output) =
+        (folder.join("library.so"), folder.join("numbers.bin"), folder.join("more.bin"));
+    std::fs::write(&library, host_library(&section)).unwrap();
+    std::fs::write(&input, [7; 256]).unwrap();
+    let run = |args: &[&str]| {
+        let program = env!("CARGO_BIN_EXE_amdgpu-emu");
+        let output = std::process::Command::new(program).args(args).output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.success(), text(&output.stdout) + &text(&output.stderr))
+    };
+    let library = library.to_str().unwrap();
+    let (ok, text) = run(&["kernels", library]);
+    assert!(ok, "{text}");
+    let start = |line: &str| line.split(',').next().map(str::to_owned);
+    let lines: Vec<_> = text.lines().filter_map(start).collect();
+    assert_eq!(
+        lines,
+        [
+            "first (): gfx1030",
+            "first (): gfx1100",
+            "add_one (p: 8 bytes): gfx1100",
+            "add_one (p: 8 bytes): gfx90a",
+            "add_one (p: 8 bytes): gfx9-generic",
+        ]
+    );
+    let buffer = format!("io:{}:{}", input.display(), output.display());
+    let add_one = ["run", library, "add_one", "--grid", "1", "--block", "64"];
+    for gfx in ["gfx1100", "gfx90a", "gfx906"] {
+        let (ok, text) = run(&[&add_one[..], &["--gfx", gfx, &buffer]].concat());
+        assert!(ok && text.starts_with(&format!("add_one on {gfx}: ")), "{text}");
+        let numbers = std::fs::read(&output).unwrap();
+        assert!(numbers.chunks_exact(4).all(|number| *number == [8, 7, 7, 7]), "{gfx}");
+    }
+    let (ok, text) = run(&[&add_one[..], &[&buffer]].concat());
+    assert!(!ok && text.contains("gfx1100, gfx9-generic, gfx90a; --gfx says which"), "{text}");
+    let (ok, text) = run(&["run", library, "second", "--grid", "1", "--block", "64"]);
+    assert!(!ok && text.contains("no kernel `second`; there are add_one, first"), "{text}");
+    let (ok, text) = run(&["run", library, "first", "--grid", "1", "--block", "64", "--gfx", "gfx942"]);
+    assert!(!ok && text.contains("those in it are"), "{text}");
 }

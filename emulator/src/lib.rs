@@ -1,7 +1,7 @@
 //! Exact AMDGPU emulator: runs the code objects that LLVM makes for AMD GPUs on the CPU.
 //!
 //! A [`CodeObject`] is parsed from an ELF file (or a Clang offload bundle); that much needs no feature and is what
-//! build scripts use. With the feature `exec` (a default), a [`Machine`] is one GPU with its memory. It loads code
+//! build scripts use. Compressed bundles need `exec`; [`FatBinary`] finds those of a program. With the feature `exec` (a default), a [`Machine`] is one GPU with its memory. It loads code
 //! objects and runs kernels; a launch gives a [`Report`], or a [`FaultReport`] that says what the kernel did wrong
 //! and where: a [`Fault`] with the facts as fields, kernel, workgroup, wave, lane, instruction and source line.
 //! Nothing that a code object or a kernel does makes the emulator panic or crash. A kernel's instructions are decoded
@@ -78,7 +78,7 @@
 //! for every recorded encoding of a compute instruction; `DECODING.md` counts them, and what is left out. Random
 //! programs are compared with a scalar interpreter that shares only the decoder.
 //! Ten million hostile cases have been run: 5 million mutated code objects, and 5 million programs of random
-//! instructions, most of them with mutated bytes; `tests/hostile.rs` says how. `fuzz/` has the same under libFuzzer:
+//! instructions, most of them with mutated bytes; `tests/hostile.rs` says how, and has the same for offload bundles. `fuzz/` has the same under libFuzzer:
 //! with AddressSanitizer it has run 127,000 code objects and 128,000 programs, and found one code object that took too
 //! long, which is a test now.
 //!

@@ -78,8 +78,8 @@
 //! for every recorded encoding of a compute instruction; `DECODING.md` counts them, and what is left out. Random
 //! programs are compared with a scalar interpreter that shares only the decoder.
 //! Ten million hostile cases have been run: 5 million mutated code objects, and 5 million programs of random
-//! instructions, most of them with mutated bytes; `tests/hostile.rs` says how, and has the same for offload bundles. `fuzz/` has the same under libFuzzer:
-//! with AddressSanitizer it has run 127,000 code objects and 128,000 programs, and found one code object that took too
+//! instructions, most of them with mutated bytes; `tests/hostile.rs` says how, and has the same for offload bundles.
+//! `fuzz/` has all of it under libFuzzer: with AddressSanitizer it has run 127,000 code objects and 128,000 programs, and found one code object that took too
 //! long, which is a test now.
 //!
 //! # What is left out

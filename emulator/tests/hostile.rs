@@ -1,8 +1,8 @@
 //! Input that nobody would write: mutated code objects and bundles, and programs of random instructions on random
 //! registers. Each is an error or a result, in bounded time and memory; a panic fails the test.
 //!
-//! `HOSTILE_CASES` sets the number of cases (20,000 by default, 5,000 of bundles), `HOSTILE_SEED` where they start. The same entry
-//! points under libFuzzer are in `fuzz/`.
+//! `HOSTILE_CASES` sets the number of cases (20,000 by default, 5,000 of bundles), `HOSTILE_SEED` where they start. The
+//! same entry points under libFuzzer are in `fuzz/`.
 
 mod support;
 #[path = "support/bundles.rs"]

@@ -3,7 +3,7 @@
 use crate::given::{self, Given, Memory, Parameter};
 use crate::npy;
 use crate::output::print;
-use amdgpu_emulator::{Gfx, KernelArg, KernelInfo, LaunchOptions};
+use amdgpu_emulator::{FatBinary, Gfx, KernelArg, KernelInfo, LaunchOptions};
 use amdhip64::{DEFAULT_TARGETS, DEVICE_VARIABLE, LaunchRecord};
 use anyhow::{Context, Result, bail, ensure};
 use candle_amdgpu::kernel::{Arg, ArgType};
@@ -56,7 +56,8 @@ pub struct Subject {
     kernel: String,
     /// Its arguments, each NAME=VALUE
     args: Vec<String>,
-    /// Take the kernel from this code object: an ELF file, or what `hipcc --genco` writes
+    /// Take the kernel from this file: a code object, offload bundles as `hipcc --genco` writes them, compressed or not,
+    /// or a program or library with such bundles
     #[arg(long, value_name = "FILE", requires_all = ["grid", "block"])]
     object: Option<PathBuf>,
     /// Make up all arguments, for a problem of about this many elements
@@ -128,10 +129,11 @@ impl Subject {
     fn of_object(&self, path: &std::path::Path, emulated: bool) -> Result<Ready> {
         let file = path.display();
         let bytes = std::fs::read(path).with_context(|| format!("cannot read {file}"))?;
+        let binary = FatBinary::open(&bytes).with_context(|| file.to_string())?;
         let target = match &self.on.gfx {
             Some(gfx) => gfx.parse()?,
             None if self.on.device.is_some() => self.on.device()?.arch().parse()?,
-            None => target(&bytes).with_context(|| file.to_string())?,
+            None => target(&binary, &self.kernel).with_context(|| file.to_string())?,
         };
         if emulated {
             emulate(Some(target.name()))?;
@@ -141,7 +143,8 @@ impl Subject {
             None => Device::of_arch(target.name())?,
         };
         let stream = device.stream()?;
-        let loaded = device.load_code_object(&file.to_string(), &bytes)?;
+        let object = with_kernel(&binary, target, &self.kernel).with_context(|| file.to_string())?;
+        let loaded = device.load_code_object(&file.to_string(), object.bytes())?;
         let function = loaded.function(&self.kernel)?;
         let parameters: Vec<&KernelArg> =
             function.info().args.iter().filter(|arg| !arg.is_hidden()).collect();
@@ -354,12 +357,21 @@ fn emulate(gfx: Option<&str>) -> Result<()> {
     Ok(())
 }
 
-/// The target of a code object; of a bundle, the first that is emulated by default, else the first.
-fn target(bytes: &[u8]) -> Result<Gfx> {
-    CodeObject::parse(bytes).map(|code| code.gfx()).or_else(|error| {
-        let mut targets = DEFAULT_TARGETS.into_iter().chain(Gfx::ALL);
-        targets.find(|&gfx| CodeObject::parse_for(bytes, gfx).is_ok()).ok_or_else(|| error.into())
-    })
+/// The target of a kernel; of several, the first that is emulated by default, else the first.
+fn target(binary: &FatBinary<'_>, kernel: &str) -> Result<Gfx> {
+    let objects = binary.parse(None)?;
+    let having = || objects.iter().filter(|object| object.kernel(kernel).is_some());
+    let mut targets = DEFAULT_TARGETS.into_iter().chain(Gfx::ALL);
+    let found = targets.find(|&gfx| having().any(|object| object.runs_on(gfx)));
+    Ok(found.or(having().next().map(CodeObject::gfx)).unwrap_or(objects[0].gfx()))
+}
+
+/// The code object for `gfx` that has a kernel, of several the first; if none has it, any, so that loading it says what
+/// kernels there are.
+fn with_kernel(binary: &FatBinary<'_>, gfx: Gfx, kernel: &str) -> Result<CodeObject> {
+    let mut objects = binary.parse(Some(gfx))?;
+    let at = objects.iter().position(|object| object.kernel(kernel).is_some());
+    Ok(objects.swap_remove(at.unwrap_or(0)))
 }
 
 /// The kernel of that name.

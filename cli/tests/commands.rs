@@ -367,6 +367,44 @@ fn kernels_of_a_code_object_run_by_types_and_positions() {
 }
 
 #[test]
+fn kernels_of_a_compressed_bundle_run() {
+    let data = concat!(env!("CARGO_MANIFEST_DIR"), "/../emulator/tests/data/bundles");
+    let folder = scratch("bundles");
+    // Two bundles, as in a program of two source files.
+    let mut both = std::fs::read(format!("{data}/zlib-1.ccob")).unwrap();
+    both.resize(4096, 0);
+    both.extend(std::fs::read(format!("{data}/zstd-3.ccob")).unwrap());
+    std::fs::write(folder.join("both.fatbin"), both).unwrap();
+    let check = |file: &str, args: &str| {
+        let mut program = program();
+        program.env_remove("CANDLE_AMDGPU_DEVICE").args(["check", "add_one", "--object", file]);
+        program.args("--grid 1 --block 64 0=u32:zeros:64".split(' ')).args(args.split_whitespace());
+        let output = program.output().unwrap();
+        (output.status.code(), stdout(&output) + &stderr(&output))
+    };
+    let mut files: Vec<_> = ["zlib-1", "zlib-2", "zlib-3", "zstd-1", "zstd-2", "zstd-3"]
+        .map(|name| format!("{data}/{name}.ccob"))
+        .into();
+    files.push(folder.join("both.fatbin").to_str().unwrap().to_owned());
+    for file in &files {
+        // Of several targets the first that is emulated by default; gfx906 takes gfx9-generic's code.
+        for (args, gfx) in [("", "gfx1100"), ("--gfx gfx90a", "gfx90a"), ("--gfx gfx906", "gfx906")] {
+            let (code, text) = check(file, args);
+            assert_eq!(code, Some(0), "{text}");
+            assert!(text.contains(&format!("add_one on {gfx}: nothing found in 1 workgroup")), "{text}");
+        }
+        let (code, text) = check(file, "--gfx gfx1030");
+        assert!(code == Some(2) && text.contains("gfx90a:xnack-"), "{text}");
+    }
+    let damaged = folder.join("damaged.fatbin");
+    let mut bytes = std::fs::read(&files[5]).unwrap();
+    bytes[24] ^= 1;
+    std::fs::write(&damaged, bytes).unwrap();
+    let (code, text) = check(damaged.to_str().unwrap(), "");
+    assert!(code == Some(2) && text.contains("have the hash"), "{text}");
+}
+
+#[test]
 fn bench_finds_work_for_every_kernel_of_a_family() {
     let output = run(&["bench", "--family", "reduce", "--gfx", "gfx1100"]);
     assert!(output.status.success(), "{}", stderr(&output));

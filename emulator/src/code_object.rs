@@ -14,6 +14,7 @@ use object::read::elf::{ElfFile64, FileHeader as _, ProgramHeader as _};
 use object::{Endianness, Object as _, ObjectSection as _, ObjectSymbol as _};
 use serde::Deserialize;
 
+use crate::bundle::{self, BundleError};
 use crate::gfx::{CodeTarget, Gfx, UnknownGfx};
 
 /// Bytes that a loaded code object may cover; a header that asks for more is refused.
@@ -22,8 +23,6 @@ const MAX_IMAGE: u64 = 1 << 28;
 const MAX_KERNARG: u64 = 1 << 16;
 /// `NT_AMDGPU_METADATA`.
 const NOTE_METADATA: u32 = 32;
-const BUNDLE_MAGIC: &[u8] = b"__CLANG_OFFLOAD_BUNDLE__";
-const COMPRESSED_BUNDLE_MAGIC: &[u8] = b"CCOB";
 
 /// Why bytes are no code object that can be run.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -96,9 +95,9 @@ pub enum ObjectError {
         /// The names of all that are for AMDGPU.
         triples: String,
     },
-    /// A Clang offload bundle that is compressed.
-    #[error("the offload bundle is compressed; unpack it with `clang-offload-bundler --unbundle`")]
-    CompressedBundle,
+    /// A Clang offload bundle that cannot be read.
+    #[error(transparent)]
+    BadBundle(#[from] BundleError),
 }
 
 /// A parsed code object. Cheap to clone.
@@ -517,37 +516,12 @@ impl CodeObject {
     ) -> Result<CodeObject, ObjectError> {
         let given = bytes.into();
         let bytes = &*given;
-        if bytes.starts_with(COMPRESSED_BUNDLE_MAGIC) {
-            return Err(ObjectError::CompressedBundle);
-        }
-        if !bytes.starts_with(BUNDLE_MAGIC) {
+        if !bundle::is_bundle(bytes) {
             let all = 0..bytes.len();
             return parse_elf(given, all, gfx);
         }
-        let entries =
-            bundle_entries(bytes).ok_or_else(|| ObjectError::Elf("truncated offload bundle".into()))?;
-        let amdgpu: Vec<_> = entries
-            .into_iter()
-            .filter(|(triple, data)| triple.contains("amdgcn") && !data.is_empty())
-            .collect();
-        // A loader prefers code for the very target to code for a generic one.
-        let is_meant = |triple: &str, generic: bool| {
-            let target = triple.rsplit("--").next().unwrap_or_default();
-            let target = target.strip_prefix('-').unwrap_or(target);
-            let Some(gfx) = gfx else { return !generic };
-            let covers = CodeTarget::from_name(target)
-                .is_ok_and(|named| named.covers(gfx) && matches!(named, CodeTarget::Generic(_)) == generic);
-            covers && Features::from_name(target).fit(Features::of_device(gfx))
-        };
-        let meant = |generic| amdgpu.iter().filter(move |(triple, _)| is_meant(triple, generic));
-        let meant: Vec<_> = if meant(false).next().is_some() { meant(false) } else { meant(true) }.collect();
-        match meant[..] {
-            [(_, range)] => parse_elf(given.clone(), range.clone(), gfx),
-            _ => Err(ObjectError::Bundle {
-                count: meant.len(),
-                triples: amdgpu.iter().map(|(triple, _)| &**triple).collect::<Vec<_>>().join(", "),
-            }),
-        }
+        let (given, range) = bundle::select(given, gfx)?;
+        parse_elf(given, range, gfx)
     }
 
     /// The target whose instructions it has: its own, or for a generic one the target that it was parsed for or loaded
@@ -660,25 +634,6 @@ fn copy(bytes: &[u8]) -> Vec<u8> {
     crate::memory::prefer_large_pages(copy.as_ptr().expose_provenance() as u64, copy.capacity() as u64);
     copy.extend_from_slice(bytes);
     copy
-}
-
-/// The entries of an uncompressed Clang offload bundle: target triple, and where the contents lie.
-fn bundle_entries(bytes: &[u8]) -> Option<Vec<(String, Range<usize>)>> {
-    let u64_at = |at: usize| Some(u64::from_le_bytes(bytes.get(at..at.checked_add(8)?)?.try_into().ok()?));
-    let usize_at = |at: usize| usize::try_from(u64_at(at)?).ok();
-    let mut at = BUNDLE_MAGIC.len();
-    let count = usize_at(at)?;
-    at += 8;
-    let mut entries = Vec::new();
-    for _ in 0..count {
-        let (offset, size, length) = (usize_at(at)?, usize_at(at + 8)?, usize_at(at + 16)?);
-        let triple = bytes.get(at + 24..(at + 24).checked_add(length)?)?;
-        let range = offset..offset.checked_add(size)?;
-        bytes.get(range.clone())?;
-        entries.push((String::from_utf8_lossy(triple).into_owned(), range));
-        at = at + 24 + length;
-    }
-    Some(entries)
 }
 
 fn parse_elf(

@@ -1,7 +1,7 @@
 //! Exact AMDGPU emulator: runs the code objects that LLVM makes for AMD GPUs on the CPU.
 //!
 //! A [`CodeObject`] is parsed from an ELF file (or a Clang offload bundle); that much needs no feature and is what
-//! build scripts use. With the feature `exec` (a default), a [`Machine`] is one GPU with its memory. It loads code
+//! build scripts use. Compressed bundles need `exec`; [`FatBinary`] finds those of a program. With the feature `exec` (a default), a [`Machine`] is one GPU with its memory. It loads code
 //! objects and runs kernels; a launch gives a [`Report`], or a [`FaultReport`] that says what the kernel did wrong
 //! and where: a [`Fault`] with the facts as fields, kernel, workgroup, wave, lane, instruction and source line.
 //! Nothing that a code object or a kernel does makes the emulator panic or crash. A kernel's instructions are decoded
@@ -78,8 +78,8 @@
 //! for every recorded encoding of a compute instruction; `DECODING.md` counts them, and what is left out. Random
 //! programs are compared with a scalar interpreter that shares only the decoder.
 //! Ten million hostile cases have been run: 5 million mutated code objects, and 5 million programs of random
-//! instructions, most of them with mutated bytes; `tests/hostile.rs` says how. `fuzz/` has the same under libFuzzer:
-//! with AddressSanitizer it has run 127,000 code objects and 128,000 programs, and found one code object that took too
+//! instructions, most of them with mutated bytes; `tests/hostile.rs` says how, and has the same for offload bundles.
+//! `fuzz/` has all of it under libFuzzer: with AddressSanitizer it has run 127,000 code objects and 128,000 programs, and found one code object that took too
 //! long, which is a test now.
 //!
 //! # What is left out
@@ -92,6 +92,7 @@
 #[cfg(test)]
 extern crate self as amdgpu_emulator;
 
+pub mod bundle;
 pub mod code_object;
 #[cfg(feature = "exec")]
 pub mod decode;
@@ -116,6 +117,7 @@ pub mod report;
 #[cfg(feature = "exec")]
 mod source;
 
+pub use bundle::{BundleError, FatBinary};
 pub use code_object::{
     ArgKind, CodeObject, Features, HiddenArg, KernelArg, KernelInfo, ObjectError, retarget,
 };

@@ -1,15 +1,18 @@
-//! Input that nobody would write: mutated code objects, and programs of random instructions on random registers. Each
-//! is an error or a result, in bounded time and memory; a panic fails the test.
+//! Input that nobody would write: mutated code objects and bundles, and programs of random instructions on random
+//! registers. Each is an error or a result, in bounded time and memory; a panic fails the test.
 //!
-//! `HOSTILE_CASES` sets the number of cases (20,000 by default), `HOSTILE_SEED` where they start. The same entry
-//! points under libFuzzer are in `fuzz/`.
+//! `HOSTILE_CASES` sets the number of cases (20,000 by default, 5,000 of bundles), `HOSTILE_SEED` where they start. The
+//! same entry points under libFuzzer are in `fuzz/`.
 
 mod support;
+#[path = "support/bundles.rs"]
+mod writer;
 
 use std::io::Read as _;
 
 use amdgpu_emulator::{CodeObject, Gfx, decode};
 use support::hostile::{self, Random};
+use writer::Packed;
 
 fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
@@ -60,6 +63,84 @@ fn mutated_code_objects_are_errors_or_run() {
     assert!(ran > 0, "no mutation leaves a code object");
 }
 
+/// Files with bundles, before they are mutated: compressed in each way, alone, behind each other, in a host library.
+fn bundles() -> Vec<Vec<u8>> {
+    let seed = hostile::seed();
+    let entries = [
+        ("host-x86_64-unknown-linux-gnu-", &b""[..]),
+        ("hipv4-amdgcn-amd-amdhsa--gfx1100", &seed),
+        ("hipv4-amdgcn-amd-amdhsa--gfx90a:xnack-", &seed),
+    ];
+    let plain = writer::plain(&entries, 64);
+    let mut files = vec![plain.clone()];
+    for version in 1..=3 {
+        for (method, stream) in [
+            (0, writer::zlib(&plain, 0)),
+            (0, writer::zlib(&plain, 1)),
+            (0, writer::zlib(&plain, 9)),
+            (1, writer::zstd(&plain)),
+            (1, writer::zstd_stored(&plain, 17)),
+        ] {
+            files.push(Packed::new(version, method, &plain, stream).bytes());
+        }
+    }
+    for name in ["zlib-1", "zlib-2", "zlib-3", "zstd-1", "zstd-2", "zstd-3"] {
+        let path = format!("{}/tests/data/bundles/{name}.ccob", env!("CARGO_MANIFEST_DIR"));
+        files.push(std::fs::read(&path).expect(&path));
+    }
+    for at in [3, 9, files.len() - 1] {
+        let mut section = files[at].clone();
+        section.resize(section.len().next_multiple_of(256), 0);
+        section.extend(&files[0]);
+        files.push(writer::host_library(&section));
+        files.push(section);
+    }
+    files
+}
+
+#[test]
+fn mutated_bundles_are_errors_or_run() {
+    let files = bundles();
+    let seed = hostile::seed();
+    let mut ran = 0;
+    cases(setting("HOSTILE_CASES", 5_000), |mut random| {
+        // A few have contents of their own and a right hash, which mutated ones do not come past.
+        let mut bytes = match random.below(16) {
+            0 => {
+                let mut object = seed.clone();
+                hostile::mutate(&mut object, &mut random);
+                let mut plain = writer::plain(&[("hipv4-amdgcn-amd-amdhsa--gfx1100", &object)], 8);
+                if random.below(2) == 0 {
+                    hostile::mutate(&mut plain, &mut random);
+                }
+                match random.below(3) {
+                    0 => Packed::new(1, 1, &plain, writer::zstd_stored(&plain, 17)),
+                    1 => Packed::new(2, 0, &plain, writer::zlib(&plain, 0)),
+                    _ => Packed::new(3, 0, &plain, writer::zlib(&plain, 0)),
+                }
+                .bytes()
+            }
+            _ => files[random.below(files.len())].clone(),
+        };
+        match random.below(8) {
+            0 => {}
+            // Near the start lie the numbers.
+            1..4 => {
+                let (at, bit) = (random.below(bytes.len().min(64)), random.below(8));
+                bytes[at] ^= 1 << bit;
+            }
+            4 => {
+                let (from, to) = (random.below(bytes.len()), random.below(bytes.len()));
+                let part = bytes[from..(from + random.below(64)).min(bytes.len())].to_vec();
+                bytes.splice(to..to, part);
+            }
+            _ => hostile::mutate(&mut bytes, &mut random),
+        }
+        ran += hostile::file(&bytes, &mut random);
+    });
+    assert!(ran > 0, "no mutation leaves a code object");
+}
+
 #[test]
 fn random_instructions_end_or_fault() {
     let count = setting("HOSTILE_CASES", 20_000) / Gfx::ISAS.len() as u64;
@@ -90,6 +171,9 @@ fn seeds_for_the_fuzz_targets() {
         folder
     };
     std::fs::write(folder("object") + "/seed", hostile::seed()).expect("writable");
+    for (n, bytes) in bundles().into_iter().enumerate() {
+        std::fs::write(format!("{}/{n}", folder("bundle")), bytes).expect("writable");
+    }
     for (target, gfx) in Gfx::ALL.into_iter().enumerate() {
         let encodings = encodings(gfx);
         for case in 0..150 {

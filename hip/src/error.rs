@@ -29,6 +29,8 @@ pub enum Error {
     Memory { device: usize, problem: String },
     #[error("{address:#x} is not the start of {expected}{detail}")]
     NotAnAllocation { address: u64, expected: &'static str, detail: String },
+    #[error("{address:#x} is page-locked host memory, which hipHostFree frees")]
+    NotDevicePointer { address: u64 },
     #[error("`{name}` is {address:#x}, which is not device memory{detail}")]
     NotDeviceMemory { name: &'static str, address: u64, detail: String },
     #[error(
@@ -113,6 +115,7 @@ impl Error {
             | Error::Memory { .. }
             | Error::Arguments { .. } => hipErrorInvalidValue,
             Error::NoSuchDevice { .. } => hipErrorInvalidDevice,
+            Error::NotDevicePointer { .. } => hipErrorInvalidDevicePointer,
             Error::OutOfMemory { .. } => hipErrorOutOfMemory,
             Error::Pitch { .. } => hipErrorInvalidPitchValue,
             Error::MemcpyKind(_) => hipErrorInvalidMemcpyDirection,

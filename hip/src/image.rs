@@ -2,11 +2,11 @@
 
 use std::ffi::c_void;
 
+use amdgpu_emulator::{BundleError, bundle};
+
 use crate::error::Error;
 
 const ELF_MAGIC: &[u8] = b"\x7fELF";
-const BUNDLE_MAGIC: &[u8] = b"__CLANG_OFFLOAD_BUNDLE__";
-const COMPRESSED_MAGIC: &[u8] = b"CCOB";
 /// No code object is larger; a header that says so is not believed.
 const MAX_BYTES: u64 = 1 << 32;
 
@@ -48,19 +48,16 @@ pub fn check_image(bytes: &[u8]) -> Result<(), Error> {
 fn length<'a>(prefix: impl Fn(usize) -> Option<&'a [u8]>) -> Result<usize, Error> {
     let wrong = |problem: String| Error::Load(problem);
     let magic = prefix(4).ok_or_else(|| wrong("it has less than 4 bytes".to_owned()))?;
-    let length = match magic {
-        magic if magic == ELF_MAGIC => elf_length(prefix),
-        magic if magic == &BUNDLE_MAGIC[..4] && prefix(BUNDLE_MAGIC.len()) == Some(BUNDLE_MAGIC) => {
-            bundle_length(prefix)
-        }
-        magic if magic == COMPRESSED_MAGIC => compressed_length(prefix),
-        magic => {
-            return Err(wrong(format!(
+    if magic != ELF_MAGIC {
+        return match bundle::extent(&prefix) {
+            Ok(length) => Ok(length as usize),
+            Err(BundleError::Magic { .. }) => Err(wrong(format!(
                 "it starts with {magic:02x?}; an ELF file or a Clang offload bundle is expected"
-            )));
-        }
-    };
-    match length {
+            ))),
+            Err(error) => Err(Error::Image(error.into())),
+        };
+    }
+    match elf_length(prefix) {
         Some(length) if length <= MAX_BYTES => Ok(length as usize),
         Some(length) => Err(wrong(format!("its headers claim {length} bytes"))),
         None => Err(wrong("its headers are inconsistent, or it ends within them".to_owned())),
@@ -110,36 +107,6 @@ fn elf_length<'a>(prefix: impl Fn(usize) -> Option<&'a [u8]>) -> Option<u64> {
     Some(end)
 }
 
-/// A bundle: magic, number of entries, then offset, size and name of each.
-fn bundle_length<'a>(prefix: impl Fn(usize) -> Option<&'a [u8]>) -> Option<u64> {
-    let mut at = BUNDLE_MAGIC.len() + 8;
-    let count = u64_at(prefix(at)?, at - 8);
-    let mut end = at as u64;
-    for _ in 0..count {
-        let entry = prefix(at + 24)?;
-        let (offset, size, name) = (u64_at(entry, at), u64_at(entry, at + 8), u64_at(entry, at + 16));
-        if name > 4096 {
-            return None;
-        }
-        at += 24 + name as usize;
-        end = end.max(offset.checked_add(size)?).max(at as u64);
-        if end > MAX_BYTES {
-            break;
-        }
-    }
-    Some(end)
-}
-
-/// A compressed bundle: magic, version, method, and from version 2 on the file's size.
-fn compressed_length<'a>(prefix: impl Fn(usize) -> Option<&'a [u8]>) -> Option<u64> {
-    let header = prefix(24)?;
-    match u16_at(header, 4) {
-        2 => Some(u32_at(header, 8)),
-        3 => Some(u64_at(header, 8)),
-        _ => Some(24),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -168,7 +135,7 @@ mod tests {
 
     #[test]
     fn a_bundle_ends_with_its_last_entry() {
-        let mut bundle = BUNDLE_MAGIC.to_vec();
+        let mut bundle = b"__CLANG_OFFLOAD_BUNDLE__".to_vec();
         bundle.extend(1u64.to_le_bytes());
         bundle.extend(64u64.to_le_bytes());
         bundle.extend(10u64.to_le_bytes());

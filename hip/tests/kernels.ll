@@ -85,6 +85,12 @@ define amdgpu_kernel void @greedy(ptr addrspace(1) %out) #1 {
   ret void
 }
 
+; 88 scalar registers and on gfx90a 4 that the compiler adds.
+define amdgpu_kernel void @scalars() #0 {
+  call void asm sideeffect "", "~{s87}"()
+  ret void
+}
+
 define amdgpu_kernel void @abort() #0 {
   call void @llvm.trap()
   unreachable

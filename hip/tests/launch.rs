@@ -216,7 +216,7 @@ fn modules_load_from_files_and_bundles() {
         ok(hipModuleLoadData(&mut b, bundle.as_ptr().cast()));
         ok(hipModuleLoadFatBinary(&mut c, bundle.as_ptr().cast()));
         ok(hipModuleGetFunctionCount(&mut count, b));
-        assert_eq!(count, 9);
+        assert_eq!(count, 10);
         for module in [a, b, c] {
             ok(hipModuleUnload(module));
         }
@@ -327,6 +327,36 @@ fn attributes_and_occupancy_follow_the_code_object() {
         assert_eq!((grid, block), (48 * 2, 1024));
         ok(hipModuleOccupancyMaxPotentialBlockSizeWithFlags(&mut grid, &mut block, greedy, 0, 32, 0));
         assert_eq!((grid, block), (48 * 3, 32));
+    }
+}
+
+#[test]
+fn scalar_registers_limit_occupancy_where_waves_share_them() {
+    // gfx90a: 92 and the trap handler's 16 take 112 of 800, 7 waves on each of 4 units; 8 fit by anything else.
+    for (device, workgroups) in [(2, 28), (1, 64), (0, 64)] {
+        let kernels = Kernels::on(device);
+        let (scalars, nothing) = (kernels.get("scalars"), kernels.get("nothing"));
+        let info = amdgpu_emulator::CodeObject::parse(code_object(kernels::TARGETS[device])).unwrap();
+        let info = info.kernel("scalars").unwrap();
+        let count = |function, size| {
+            let mut count = 0;
+            // SAFETY: the count is valid for writing.
+            ok(unsafe { hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(&mut count, function, size, 0) });
+            count
+        };
+        let wave = info.wave_size as i32;
+        assert_eq!(
+            (count(scalars, wave), count(nothing, wave)),
+            (workgroups, if device == 2 { 32 } else { 64 })
+        );
+        let found = occupancy(kernels::TARGETS[device].parse().unwrap(), info, 64, 0);
+        let expected = if device == 2 { (7, Limit::ScalarRegisters) } else { (16, Limit::Waves) };
+        assert_eq!((found.waves_per_simd, found.limit), expected);
+        if device == 2 {
+            assert_eq!(info.sgprs, 92);
+            // Workgroups of 4 waves each: 28 waves are 7 of them.
+            assert_eq!(count(scalars, 256), 7);
+        }
     }
 }
 

@@ -249,7 +249,9 @@ fn host_and_managed_memory() {
         fails(hipMemAdvise(managed, 65, 1, 0), hipErrorInvalidValue, "65 bytes");
         fails(hipMallocManaged(&mut device, 64, 8), hipErrorInvalidValue, "it must be 1");
 
-        fails(hipFree(pinned), hipErrorInvalidValue, "device or managed memory");
+        fails(hipFree(pinned), hipErrorInvalidDevicePointer, "page-locked host memory");
+        fails(hipFreeAsync(pinned, null_mut()), hipErrorInvalidDevicePointer, "page-locked host memory");
+        fails(hipFree(pinned.byte_add(8)), hipErrorInvalidValue, "8 bytes into an allocation");
         fails(hipHostFree(managed), hipErrorInvalidValue, "page-locked memory");
         ok(hipHostFree(pinned));
         ok(hipFree(managed));
@@ -297,6 +299,9 @@ fn pointers_know_what_they_are() {
         fails(hipMemGetAddressRange(&mut base, &mut size, block.byte_add(100)), hipErrorInvalidValue, "dptr");
         ok(hipMemPtrGetInfo(block, &mut size));
         assert_eq!(size, 100);
+        ok(hipMemPtrGetInfo(null_mut(), &mut size));
+        assert_eq!(size, 0);
+        fails(hipMemPtrGetInfo(null_mut(), null_mut()), hipErrorInvalidValue, "null");
         let (mut device, mut start) = (-1, 0u64);
         ok(hipPointerGetAttribute((&raw mut device).cast(), 9, block));
         ok(hipPointerGetAttribute((&raw mut start).cast(), 11, block.byte_add(7)));
@@ -304,6 +309,28 @@ fn pointers_know_what_they_are() {
         fails(hipPointerGetAttribute((&raw mut device).cast(), 99, block), hipErrorNotSupported, "99");
     }
     free(block);
+}
+
+#[test]
+fn memory_of_the_program_is_unregistered() {
+    on(1);
+    let local = 5u32;
+    let pointer = (&raw const local).cast_mut().cast();
+    let attribute = |number| {
+        let mut word = u64::MAX;
+        // SAFETY: the word is valid for writing, and as large as any attribute.
+        ok(unsafe { hipPointerGetAttribute((&raw mut word).cast(), number, pointer) });
+        word
+    };
+    assert_eq!(attribute(2) as u32, HIP_MEMORY_TYPE_UNREGISTERED);
+    // Its addresses, number and range; it is neither managed nor mapped, and on no device.
+    assert_eq!([3, 4, 7, 11, 12].map(attribute), [0; 5]);
+    assert_eq!([8, 13].map(|number| attribute(number) as u8), [0; 2]);
+    assert_eq!(attribute(9) as i32, -1);
+    let mut word = 0u64;
+    // SAFETY: the word is valid for writing.
+    let code = unsafe { hipPointerGetAttribute((&raw mut word).cast(), 2, null_mut()) };
+    fails(code, hipErrorInvalidValue, "null");
 }
 
 #[test]

@@ -158,6 +158,7 @@ fn limit(gfx: Gfx, occupancy: Occupancy) -> &'static str {
     match occupancy.limit {
         Limit::Waves => "as many as a SIMD holds",
         Limit::Registers => "vector registers allow no more",
+        Limit::ScalarRegisters => "scalar registers allow no more",
         Limit::Lds => "LDS allows no more",
         Limit::Workgroups if gfx.wave_size() == 64 => "a compute unit holds no more workgroups",
         Limit::Workgroups => "a workgroup processor holds no more workgroups",

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use std::time::Instant;
 
 use amdgpu_emulator::{
-    CodeObject, Gfx, KernelArg, Launch, LaunchOptions, Machine, MachineOptions, Report, decode,
+    CodeObject, FatBinary, Gfx, KernelArg, Launch, LaunchOptions, Machine, MachineOptions, Report, decode,
 };
 use clap::{Args, Parser, Subcommand};
 
@@ -23,9 +23,9 @@ struct Cli {
 enum Command {
     /// Run a kernel.
     Run(Run),
-    /// List the kernels of a code object.
+    /// List the kernels of a file's code objects.
     Kernels {
-        /// Code object (ELF) or Clang offload bundle with one.
+        /// Code object (ELF), Clang offload bundles, or a program or library with such bundles.
         file: PathBuf,
     },
     /// Read lines of hexadecimal bytes, print LLVM's text of each.
@@ -37,10 +37,13 @@ enum Command {
 
 #[derive(Args)]
 struct Run {
-    /// Code object (ELF) or Clang offload bundle with one.
+    /// Code object (ELF), Clang offload bundles, or a program or library with such bundles.
     file: PathBuf,
     /// Kernel name.
     kernel: String,
+    /// Target, where the file has the kernel for several.
+    #[arg(long)]
+    gfx: Option<Gfx>,
     /// Workgroups: X, X,Y or X,Y,Z.
     #[arg(long)]
     grid: Size,
@@ -184,9 +187,36 @@ fn main() -> ExitCode {
     }
 }
 
-fn open(file: &PathBuf) -> Result<CodeObject, Box<dyn std::error::Error>> {
+fn open(file: &PathBuf, gfx: Option<Gfx>) -> Result<Vec<CodeObject>, Box<dyn std::error::Error>> {
     let bytes = read_file(file)?;
-    CodeObject::parse(&bytes).map_err(|error| format!("{}: {error}", file.display()).into())
+    let objects = FatBinary::open(&bytes).and_then(|binary| binary.parse(gfx));
+    objects.map_err(|error| format!("{}: {error}", file.display()).into())
+}
+
+/// The code object with the kernel that is to run.
+fn with_kernel(run: &Run) -> Result<CodeObject, Box<dyn std::error::Error>> {
+    let objects = open(&run.file, run.gfx)?;
+    let having: Vec<_> = objects.iter().filter(|object| object.kernel(&run.kernel).is_some()).collect();
+    match having[..] {
+        [] => {
+            let kernels = objects.iter().flat_map(|object| object.kernels());
+            let mut names: Vec<&str> = kernels.map(|kernel| kernel.name.as_str()).collect();
+            names.sort_unstable();
+            names.dedup();
+            Err(format!("no kernel `{}`; there are {}", run.kernel, names.join(", ")).into())
+        }
+        [first, ref others @ ..] => {
+            if others.iter().any(|other| other.target() != first.target()) {
+                let mut targets: Vec<_> = having.iter().map(|object| object.target().to_string()).collect();
+                targets.sort_unstable();
+                targets.dedup();
+                let (kernel, targets) = (&run.kernel, targets.join(", "));
+                return Err(format!("`{kernel}` is there for {targets}; --gfx says which is meant").into());
+            }
+            // A linker takes the first of several, too.
+            Ok(first.clone())
+        }
+    }
 }
 
 fn read_file(file: &PathBuf) -> Result<Vec<u8>, Box<dyn std::error::Error>> {
@@ -194,13 +224,10 @@ fn read_file(file: &PathBuf) -> Result<Vec<u8>, Box<dyn std::error::Error>> {
 }
 
 fn run_kernel(run: &Run) -> Outcome {
-    let object = open(&run.file)?;
+    let object = with_kernel(run)?;
     let machine = Machine::new(object.gfx(), MachineOptions::default())?;
     let module = machine.load(&object)?;
-    let kernel = module.kernel(&run.kernel).ok_or_else(|| {
-        let names: Vec<&str> = object.kernels().iter().map(|kernel| kernel.name.as_str()).collect();
-        format!("no kernel `{}`; there are {}", run.kernel, names.join(", "))
-    })?;
+    let kernel = module.kernel(&run.kernel).ok_or_else(|| format!("no kernel `{}`", run.kernel))?;
     let explicit: Vec<&KernelArg> = kernel.info().args.iter().filter(|arg| !arg.is_hidden()).collect();
     if explicit.len() != run.args.len() {
         let expected = format!("{} takes {} arguments", run.kernel, explicit.len());
@@ -288,8 +315,10 @@ fn run_kernel(run: &Run) -> Outcome {
 }
 
 fn list_kernels(file: &PathBuf) -> Outcome {
-    let object = open(file)?;
-    for kernel in object.kernels() {
+    let objects = open(file, None)?;
+    for (object, kernel) in
+        objects.iter().flat_map(|object| object.kernels().iter().map(move |kernel| (object, kernel)))
+    {
         let args: Vec<String> = kernel
             .args
             .iter()
@@ -300,7 +329,7 @@ fn list_kernels(file: &PathBuf) -> Outcome {
             "{} ({}): {}, wave {}, {} VGPRs, {} SGPRs, {} bytes of LDS, {} of scratch, {} of code",
             kernel.name,
             args.join(", "),
-            object.gfx(),
+            object.target(),
             kernel.wave_size,
             kernel.vgprs,
             kernel.sgprs,

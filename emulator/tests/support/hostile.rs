@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-use amdgpu_emulator::{CodeObject, Gfx, Launch, LaunchOptions, Machine, MachineOptions};
+use amdgpu_emulator::{CodeObject, FatBinary, Gfx, Launch, LaunchOptions, Machine, MachineOptions, bundle};
 
 use super::Kernel;
 
@@ -48,6 +48,24 @@ pub fn object(bytes: &[u8], random: &mut Random) -> usize {
     let Ok(object) = CodeObject::parse(bytes) else { return 0 };
     launch_all(&object, random);
     object.kernels().len()
+}
+
+/// Reads a file's bytes as bundles or as a program with bundles, and as one at an address; now and then runs the kernels
+/// of its code objects. How many there were.
+pub fn file(bytes: &[u8], random: &mut Random) -> usize {
+    let kernels = FatBinary::open(bytes).and_then(|file| {
+        let all = file.parse(None)?;
+        if random.below(16) == 0 {
+            all.iter().for_each(|object| launch_all(object, random));
+        }
+        Ok(all.iter().map(|object| object.kernels().len()).sum())
+    });
+    let one = CodeObject::parse_for(bytes, Gfx::Gfx1100);
+    let extent = bundle::extent(&|length| bytes.get(..length));
+    // The texts of errors must not panic either.
+    let _ = one.map_err(|error| error.to_string());
+    let _ = extent.map_err(|error| error.to_string());
+    kernels.map_err(|error| error.to_string()).unwrap_or(0)
 }
 
 /// Runs bytes as a kernel's machine code.

@@ -51,6 +51,11 @@ unsafe fn allocate_rows(
 
 /// Frees device memory, or what host and device share.
 fn free(runtime: &Runtime, pointer: *mut c_void) -> Result<(), Error> {
+    let address = pointer as u64;
+    let block = runtime.blocks.find(address);
+    if block.is_some_and(|block| block.base == address && matches!(block.kind, BlockKind::Pinned { .. })) {
+        return Err(Error::NotDevicePointer { address });
+    }
     runtime.free(pointer, "device or managed memory", |kind| {
         matches!(kind, BlockKind::Device | BlockKind::Managed)
     })
@@ -209,9 +214,10 @@ hip_functions! {
         give("total", total, total_bytes as usize)
     }
 
-    /// Bytes of the allocation that starts at an address.
+    /// Bytes of the allocation that an address lies in; null has none.
     fn hipMemPtrGetInfo(ptr: *mut c_void, size: *mut usize) => |runtime| {
-        give("size", size, runtime.block_of("ptr", ptr as u64)?.size as usize)
+        let bytes = if ptr.is_null() { 0 } else { runtime.block_of("ptr", ptr as u64)?.size };
+        give("size", size, bytes as usize)
     }
 
     /// The allocation that an address lies in.
@@ -232,22 +238,23 @@ hip_functions! {
         give("attributes", attributes, runtime.pointer_attributes(ptr))
     }
 
-    /// One fact about a device address: memory type (2), addresses (3, 4), number (7), managed (8), device (9),
-    /// range (11, 12), mapped (13).
+    /// One fact about an address: memory type (2), addresses (3, 4), number (7), managed (8), device (9), range (11, 12),
+    /// mapped (13). Memory that is not HIP's is of the type "unregistered" and has none of the rest.
     fn hipPointerGetAttribute(data: *mut c_void, attribute: c_uint, ptr: hipDeviceptr_t) => |runtime| {
         not_null("data", data)?;
-        let block = runtime.block_of("ptr", ptr as u64)?;
+        not_null("ptr", ptr)?;
+        let (base, size) = runtime.blocks.find(ptr as u64).map_or((0, 0), |block| (block.base, block.size));
         let attributes = runtime.pointer_attributes(ptr);
         match attribute {
             2 => give("data", data.cast(), attributes.type_),
             3 => give("data", data.cast(), attributes.devicePointer),
             4 => give("data", data.cast(), attributes.hostPointer),
-            7 => give("data", data.cast(), block.base),
+            7 => give("data", data.cast(), base),
             8 => give("data", data.cast(), attributes.isManaged != 0),
             9 => give("data", data.cast(), attributes.device),
-            11 => give("data", data.cast(), block.base),
-            12 => give("data", data.cast(), block.size),
-            13 => give("data", data.cast(), true),
+            11 => give("data", data.cast(), base),
+            12 => give("data", data.cast(), size),
+            13 => give("data", data.cast(), base != 0),
             other => Err(Error::Unsupported(format!("attribute {other} of a pointer"))),
         }
     }

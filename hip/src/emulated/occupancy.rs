@@ -1,11 +1,17 @@
 //! How many waves of a kernel fit on a multiprocessor at once.
 
-use amdgpu_emulator::{Gfx, KernelInfo};
+use amdgpu_emulator::{Generation, Gfx, KernelInfo};
 
 use super::facts::{SIMDS, facts};
 
 /// LDS is allocated in blocks of this many bytes.
 const LDS_GRANULE: u32 = 512;
+/// Scalar registers of a SIMD unit on CDNA. On RDNA each wave has all that it can name.
+const SGPRS_PER_SIMD: u32 = 800;
+/// Scalar registers are allocated in blocks of this many.
+const SGPR_GRANULE: u32 = 16;
+/// Scalar registers that each wave has for the trap handler, beside those that metadata counts.
+const TRAP_SGPRS: u32 = 16;
 
 /// How many waves of a kernel fit, and what stops more from fitting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +32,8 @@ pub enum Limit {
     Waves,
     /// Vector registers.
     Registers,
+    /// Scalar registers, which waves share on CDNA.
+    ScalarRegisters,
     /// LDS.
     Lds,
     /// A multiprocessor holds no more workgroups.
@@ -41,7 +49,14 @@ pub fn occupancy(gfx: Gfx, kernel: &KernelInfo, workgroup: u32, dynamic_lds: u32
     let granule = facts.vgpr_granule / registers_per_vgpr.max(1);
     let vgprs = kernel.vgprs.max(1).next_multiple_of(granule) * registers_per_vgpr.max(1);
     let by_registers = facts.vgprs_per_simd / vgprs;
-    let slots = facts.waves_per_simd.min(by_registers) * SIMDS;
+    let by_scalars = match gfx.generation() {
+        Generation::Cdna => {
+            let sgprs = kernel.sgprs.saturating_add(TRAP_SGPRS).min(SGPRS_PER_SIMD);
+            SGPRS_PER_SIMD / sgprs.next_multiple_of(SGPR_GRANULE)
+        }
+        _ => u32::MAX,
+    };
+    let slots = facts.waves_per_simd.min(by_registers).min(by_scalars) * SIMDS;
 
     let waves_per_workgroup = workgroup.max(1).div_ceil(kernel.wave_size);
     let by_waves = slots / waves_per_workgroup;
@@ -52,7 +67,11 @@ pub fn occupancy(gfx: Gfx, kernel: &KernelInfo, workgroup: u32, dynamic_lds: u32
 
     let workgroups = by_waves.min(by_lds).min(by_workgroups);
     let limit = if workgroups == by_waves {
-        if by_registers < facts.waves_per_simd { Limit::Registers } else { Limit::Waves }
+        match () {
+            () if by_registers.min(by_scalars) >= facts.waves_per_simd => Limit::Waves,
+            () if by_scalars < by_registers => Limit::ScalarRegisters,
+            () => Limit::Registers,
+        }
     } else if workgroups == by_lds {
         Limit::Lds
     } else {

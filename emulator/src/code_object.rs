@@ -26,7 +26,7 @@ const BUNDLE_MAGIC: &[u8] = b"__CLANG_OFFLOAD_BUNDLE__";
 const COMPRESSED_BUNDLE_MAGIC: &[u8] = b"CCOB";
 
 /// Why bytes are no code object that can be run.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ObjectError {
     /// Not a 64-bit little-endian ELF file, or one that is cut off or inconsistent.
@@ -100,6 +100,8 @@ pub enum ObjectError {
     #[error("the offload bundle is compressed; unpack it with `clang-offload-bundler --unbundle`")]
     CompressedBundle,
 }
+
+debug_is_display!(ObjectError);
 
 /// A parsed code object. Cheap to clone.
 #[derive(Clone, Debug)]

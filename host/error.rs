@@ -1,12 +1,13 @@
 //! Everything that can go wrong, with the values that say why.
 
 use std::ffi::CStr;
+use std::fmt;
 
 /// The crate's result.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// An error of this crate. Each text names what was wrong, with which values, and what mends it.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A function of the HIP runtime failed.
@@ -36,7 +37,8 @@ pub enum Error {
     },
     /// No device is of this target.
     #[error(
-        "no device is a {arch}: {found:?} found ({backend}); CANDLE_AMDGPU_DEVICE=emulator:{arch} emulates one"
+        "no device is a {arch}: found {} ({backend}); CANDLE_AMDGPU_DEVICE=emulator:{arch} emulates one",
+        listed(found)
     )]
     NoSuchArch {
         /// The target asked for.
@@ -47,7 +49,7 @@ pub enum Error {
         backend: String,
     },
     /// The module has no kernel of this name.
-    #[error("module `{module}` has no kernel `{name}`; the nearest of its {count} are {near:?}")]
+    #[error("module `{module}` has no kernel `{name}`; the nearest of its {count} are {}", near.join(", "))]
     UnknownKernel {
         /// The module.
         module: String,
@@ -60,8 +62,9 @@ pub enum Error {
     },
     /// The module was not compiled for this device's target.
     #[error(
-        "module `{module}` has no code object for {arch}, only for {have:?}: build with CANDLE_AMDGPU_ARCHS={arch} \
-         (several targets are separated by commas), or choose another device"
+        "module `{module}` has no code object for {arch}, only for {}: build with CANDLE_AMDGPU_ARCHS={arch} \
+         (several targets are separated by commas), or choose another device",
+        listed(have)
     )]
     NoCodeObject {
         /// The module.
@@ -322,6 +325,18 @@ pub enum Error {
         /// What is wrong.
         reason: String,
     },
+}
+
+/// Names, or what stands for none.
+fn listed(names: &[String]) -> String {
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+}
+
+/// The text: `main` prints an error that it returns by `Debug`, as `unwrap` does.
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 impl Error {

@@ -46,7 +46,10 @@ impl Module {
             module: self.name.to_owned(),
             name: name.to_owned(),
             count: self.kernels.len(),
-            near: Vec::new(),
+            near: nearest(name, self.kernels.iter().map(|kernel| kernel.name))
+                .into_iter()
+                .map(str::to_owned)
+                .collect(),
         })
     }
 
@@ -429,5 +432,47 @@ pub struct Formula {
 impl fmt::Debug for Formula {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.text)
+    }
+}
+
+/// The three names that are nearest to `name`, for messages about one that does not exist.
+pub fn nearest<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut names: Vec<&str> = names.into_iter().collect();
+    names.sort_by_cached_key(|candidate| distance(candidate, name));
+    names.truncate(3);
+    names
+}
+
+/// How many letters must be inserted, removed or exchanged to make `a` of `b`.
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.iter().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{distance, nearest};
+
+    #[test]
+    fn distance_counts_edits() {
+        assert_eq!(distance("affine_f32", "affine_f32"), 0);
+        assert_eq!(distance("affine_f32", "afine_f16"), 3);
+        assert_eq!(distance("", "abc"), 3);
+    }
+
+    #[test]
+    fn the_nearest_name_comes_first() {
+        let names = ["fill_u8", "affine_f16", "affine_f32", "affine_u8", "uexp_f32"];
+        assert_eq!(nearest("afine_f32", names), ["affine_f32", "affine_f16", "affine_u8"]);
     }
 }

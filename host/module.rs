@@ -1,7 +1,7 @@
 //! Modules on a device: loaded once, their kernels looked up by name.
 
 use crate::faults::Fault;
-use crate::kernel::{Kernel, Module};
+use crate::kernel::{Kernel, Module, nearest};
 use crate::sys::{self, hip, hipFunction_t, hipModule_t};
 use crate::{Device, Error, Function, Result};
 use amdgpu_emulator::{CodeObject, Features, Gfx, KernelInfo, ObjectError, retarget};
@@ -182,14 +182,9 @@ impl Loaded {
     }
 
     fn unknown(&self, name: &str) -> Error {
-        let mut names = self.names();
-        names.sort_by_key(|candidate| distance(candidate, name));
-        Error::UnknownKernel {
-            module: self.name.clone(),
-            name: name.to_owned(),
-            count: names.len(),
-            near: names.into_iter().take(3).map(str::to_owned).collect(),
-        }
+        let names = self.names();
+        let near = nearest(name, names.iter().copied()).into_iter().map(str::to_owned).collect();
+        Error::UnknownKernel { module: self.name.clone(), name: name.to_owned(), count: names.len(), near }
     }
 }
 
@@ -210,33 +205,5 @@ impl Drop for Loaded {
     fn drop(&mut self) {
         // SAFETY: the handle is ours; functions keep the module alive.
         unsafe { sys::hipModuleUnload(self.handle) };
-    }
-}
-
-/// How many letters must be inserted, removed or exchanged to make `a` of `b`.
-fn distance(a: &str, b: &str) -> usize {
-    let (a, b) = (a.as_bytes(), b.as_bytes());
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.iter().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::distance;
-
-    #[test]
-    fn distance_counts_edits() {
-        assert_eq!(distance("affine_f32", "affine_f32"), 0);
-        assert_eq!(distance("affine_f32", "afine_f16"), 3);
-        assert_eq!(distance("", "abc"), 3);
     }
 }

@@ -8,13 +8,13 @@ pub(crate) use amdhip64::hipStreamGetDevice;
 pub(crate) use amdhip64::{
     HIP_EVENT_DISABLE_TIMING as DISABLE_TIMING, HIP_MEMCPY_DEVICE_TO_DEVICE as DEVICE_TO_DEVICE,
     HIP_MEMCPY_DEVICE_TO_HOST as DEVICE_TO_HOST, HIP_MEMCPY_HOST_TO_DEVICE as HOST_TO_DEVICE,
-    HIP_STREAM_NON_BLOCKING as NON_BLOCKING, hipDeviceProp_tR0600, hipDeviceSynchronize, hipEvent_t,
-    hipEventCreateWithFlags, hipEventDestroy, hipEventRecord, hipEventSynchronize, hipFree, hipFreeAsync,
-    hipFunction_t, hipGetDeviceCount, hipGetDevicePropertiesR0600, hipGetErrorName, hipGetErrorString,
-    hipHostFree, hipHostMalloc, hipMalloc, hipMallocAsync, hipMemGetInfo, hipMemcpy, hipMemcpyAsync,
-    hipMemsetAsync, hipModule_t, hipModuleGetFunction, hipModuleGetGlobal, hipModuleLaunchKernel,
-    hipModuleLoadData, hipModuleUnload, hipSetDevice, hipStream_t, hipStreamCreateWithFlags,
-    hipStreamDestroy, hipStreamSynchronize, hipStreamWaitEvent,
+    HIP_STREAM_NON_BLOCKING as NON_BLOCKING, TakesText, hipDeviceProp_tR0600, hipDeviceSynchronize,
+    hipEvent_t, hipEventCreateWithFlags, hipEventDestroy, hipEventRecord, hipEventSynchronize, hipFree,
+    hipFreeAsync, hipFunction_t, hipGetDeviceCount, hipGetDevicePropertiesR0600, hipGetErrorName,
+    hipGetErrorString, hipHostFree, hipHostMalloc, hipMalloc, hipMallocAsync, hipMemGetInfo, hipMemcpy,
+    hipMemcpyAsync, hipMemsetAsync, hipModule_t, hipModuleGetFunction, hipModuleGetGlobal,
+    hipModuleLaunchKernel, hipModuleLoadData, hipModuleUnload, hipSetDevice, hipStream_t,
+    hipStreamCreateWithFlags, hipStreamDestroy, hipStreamSynchronize, hipStreamWaitEvent,
 };
 
 /// `Ok` for `hipSuccess`, else what went wrong in `call`.
@@ -25,7 +25,11 @@ pub(crate) fn check(call: &'static str, code: c_uint) -> Result<()> {
 /// Calls a HIP function and checks its code: `hip!(hipSetDevice(0))?`.
 macro_rules! hip {
     ($function:ident($($argument:expr),* $(,)?)) => {
-        $crate::sys::check(stringify!($function), $crate::sys::$function($($argument),*))
+        $crate::sys::check(stringify!($function), {
+            // The error has the text of what went wrong.
+            let _text = $crate::sys::TakesText::new();
+            $crate::sys::$function($($argument),*)
+        })
     };
 }
 pub(crate) use hip;

@@ -104,7 +104,7 @@ fn a_write_out_of_range_is_seen() {
     let module: &'static Module = Box::leak(Box::new(Module::new("unchecked", FILL.objects(), &UNCHECKED)));
     let outcome = run(&Model { module, wrong_from: usize::MAX, surplus: 1 }, "fill_f32");
     let failure = outcome.failure.expect("an element too many is written");
-    assert!(failure.contains("`buf` is written out of range, 1 bytes after its last element"), "{failure}");
+    assert!(failure.contains("`buf` is written out of range, 1 byte after its last element"), "{failure}");
 }
 
 #[test]

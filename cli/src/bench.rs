@@ -2,12 +2,14 @@
 
 mod events;
 
+use crate::names;
 use crate::output::{print, print_json, print_table, table};
 use crate::profile::report;
 use crate::subject::{Ended, On, Ready, prepare};
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use candle_amdgpu::{Kernel, backend, kernels};
 use clap::Args;
+use clap::builder::RangedU64ValueParser;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
@@ -15,7 +17,7 @@ use serde::Serialize;
 ///
 /// On an AMD GPU: the time of a launch by events, the best of several rounds, the bandwidth with each buffer moved
 /// once, and its share of what a copy of as many bytes reaches. On the emulator: instructions and bytes, which are the
-/// same on each run and tell two versions of a kernel apart, but are no times.
+/// same on each run and tell two versions of a kernel apart, but say nothing of time.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -31,7 +33,7 @@ pub struct Bench {
     #[arg(long)]
     kernel: Vec<String>,
     /// Elements of a problem, which some families round [default: 16,384 on the emulator, 33,554,432 on a GPU]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     elements: Option<usize>,
     #[command(flatten)]
     on: On,
@@ -39,7 +41,7 @@ pub struct Bench {
     #[arg(long)]
     times: bool,
     /// Rounds of launches, of which the fastest counts
-    #[arg(long, default_value_t = 5)]
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
     /// Print JSON
     #[arg(long)]
@@ -100,7 +102,7 @@ impl Bench {
         let mut rows = Vec::new();
         for kernel in chosen {
             bar.set_message(kernel.name);
-            let mut ready = prepare(kernel, elements, &device)?;
+            let mut ready = prepare(kernel, elements, &device, None)?;
             let measured = if times { self.times(&mut ready)? } else { counts(&mut ready)? };
             rows.push(Row {
                 family: kernel.family,
@@ -124,35 +126,23 @@ impl Bench {
     }
 
     fn chosen(&self) -> Result<Vec<&'static Kernel>> {
-        let families: Vec<_> = kernels::MODULES.iter().map(|module| module.name()).collect();
-        for family in &self.family {
-            ensure!(
-                families.contains(&&**family),
-                "there is no family `{family}`; there are {}",
-                families.join(", ")
-            );
-        }
         ensure!(
             !self.family.is_empty() || !self.kernel.is_empty(),
             "--family or --kernel says what to measure"
         );
+        self.family.iter().try_for_each(|name| names::family(name).map(drop))?;
+        self.kernel.iter().try_for_each(|name| names::kernel(name).map(drop))?;
         let all = kernels::MODULES.iter().flat_map(|module| module.kernels());
-        let chosen: Vec<_> = all
+        Ok(all
             .filter(|kernel| {
                 self.family.iter().any(|name| name == kernel.family)
                     || self.kernel.iter().any(|name| name == kernel.name)
             })
-            .collect();
-        for name in &self.kernel {
-            if !chosen.iter().any(|kernel| kernel.name == name) {
-                bail!("there is no kernel `{name}`; `candle-amdgpu kernels` lists them");
-            }
-        }
-        Ok(chosen)
+            .collect())
     }
 
     fn times(&self, ready: &mut Ready) -> Result<Measured> {
-        Ok(match events::measure(ready, self.rounds.max(1)) {
+        Ok(match events::measure(ready, self.rounds) {
             Ok(times) => Measured::Times(times),
             Err(error) => Measured::Failure(error.to_string()),
         })

@@ -8,7 +8,7 @@ use anyhow::Result;
 use clap::Args;
 use serde::Serialize;
 
-/// Run one kernel on the emulator and look for bugs that do no visible harm
+/// Run one kernel on the emulator and look for bugs, also those that do not show in its results
 ///
 /// Always found: accesses out of bounds or after a free, misaligned atomics, traps, endless loops. Looked for here
 /// too: reads of memory, LDS and registers that nobody has written, races in LDS and global memory, barriers that not
@@ -33,9 +33,6 @@ pub struct Check {
     /// Move results that the ISA leaves open (v_exp_f32, v_rcp_f32, …) within their stated error, drawn from this number
     #[arg(long, value_name = "SEED")]
     perturb: Option<u64>,
-    /// Instructions that one wave may execute before it counts as an endless loop [default: 2^32]
-    #[arg(long)]
-    budget: Option<u64>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -87,7 +84,6 @@ impl Check {
         let ended = ready.observe(|options| {
             options.check = true;
             (options.shuffle, options.perturb) = (self.seed, self.perturb);
-            options.instruction_budget = self.budget.unwrap_or(options.instruction_budget);
         })?;
         let mut report = Report {
             kernel: ready.info().name.clone(),
@@ -124,7 +120,7 @@ impl Report {
     fn print(&self) -> Result<()> {
         match &self.fault {
             // Where other tools find errors.
-            Some(fault) => eprintln!("{}", fault.text),
+            Some(fault) => eprintln!("error: {}", fault.text),
             None => print(&format!(
                 "{} on {}: nothing found in {}, {}, {} wave instructions{}",
                 self.kernel,

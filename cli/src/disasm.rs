@@ -1,11 +1,16 @@
 //! `candle-amdgpu disasm`
 
+use crate::names;
 use crate::output::print;
-use crate::subject::find;
-use amdgpu_emulator::decode;
-use anyhow::{Context, Result};
-use candle_amdgpu::{CodeObject, kernels};
+use crate::stated::Stated;
+use crate::subject::read_object;
+use amdgpu_emulator::{Gfx, decode};
+use amdhip64::DEFAULT_TARGETS;
+use anyhow::{Context, Result, ensure};
+use candle_amdgpu::kernel::Object;
+use candle_amdgpu::{CodeObject, Device, Module};
 use clap::Args;
+use std::path::{Path, PathBuf};
 
 /// Print the instructions of a kernel, as LLVM spells them
 #[derive(Args)]
@@ -17,26 +22,31 @@ Exit codes: 0 success; 2 wrong arguments.")]
 pub struct Disasm {
     /// The kernel
     kernel: String,
-    /// For this target [default: the first that the kernels were built for]
-    #[arg(long)]
-    gfx: Option<String>,
+    /// For this target [default: that of the first device, as `candle-amdgpu devices` lists them, which has the kernels]
+    #[arg(long, value_parser = names::target)]
+    gfx: Option<Gfx>,
+    /// Take the kernel from this file: a code object, offload bundles as `hipcc --genco` writes them, compressed or not,
+    /// or a program or library with such bundles
+    #[arg(long, value_name = "FILE")]
+    object: Option<PathBuf>,
 }
 
 impl Disasm {
     pub fn run(self) -> Result<bool> {
-        let kernel = find(&self.kernel)?;
-        let modules = kernels::MODULES;
-        let module = modules.iter().find(|module| module.name() == kernel.family).context("the module")?;
-        let object = match &self.gfx {
-            Some(gfx) => module.object_for(gfx)?,
-            None => module.objects().first().context("a code object")?,
+        let (code, gfx) = match &self.object {
+            Some(path) => self.of_file(path)?,
+            None => self.of_this_build()?,
         };
-        let gfx = self.gfx.as_deref().unwrap_or(object.gfx);
-        let code = CodeObject::parse(object.bytes)?;
-        let info = code.kernel(kernel.name).context("the kernel in its code object")?;
+        let info = code.kernel(&self.kernel).with_context(|| {
+            let names: Vec<_> = code.kernels().iter().map(|kernel| &*kernel.name).collect();
+            names::unknown("kernel", &self.kernel, &names)
+                .replace("`candle-amdgpu kernels` lists all", "The file has")
+        })?;
+        let stated = Stated::of(&code, &self.kernel)?;
+        let place = stated.map_or(String::new(), |stated| format!(" ({}:{})", stated.0.file, stated.0.line));
         print(&format!(
-            "{} for {}: {} bytes, {} VGPRs, {} SGPRs ({}:{})",
-            kernel.name, gfx, info.code_bytes, info.vgprs, info.sgprs, kernel.file, kernel.line
+            "{} for {gfx}: {} bytes, {} VGPRs, {} SGPRs{place}",
+            self.kernel, info.code_bytes, info.vgprs, info.sgprs
         ))?;
         let start = info.descriptor.entry as usize;
         let mut bytes = code
@@ -53,4 +63,29 @@ impl Disasm {
         print(text.trim_end())?;
         Ok(true)
     }
+
+    fn of_file(&self, path: &Path) -> Result<(CodeObject, Gfx)> {
+        let (bytes, gfx) = read_object(path, self.gfx, &self.kernel)?;
+        let code = CodeObject::parse_for(&bytes, gfx).with_context(|| path.display().to_string())?;
+        ensure!(code.gfx().isa() == gfx.isa(), "{} is for {}, not for {gfx}", path.display(), code.gfx());
+        Ok((code, gfx))
+    }
+
+    fn of_this_build(&self) -> Result<(CodeObject, Gfx)> {
+        let module = names::family(names::kernel(&self.kernel)?.family)?;
+        let (object, gfx) = match self.gfx {
+            Some(gfx) => (module.object_for(gfx.name())?, gfx),
+            None => default_object(module)?,
+        };
+        Ok((CodeObject::parse(object.bytes)?, gfx))
+    }
+}
+
+/// The code object of the first device that the module has one for, else of the first target.
+fn default_object(module: &'static Module) -> Result<(&'static Object, Gfx)> {
+    let devices = Device::all()?;
+    let targets = devices.iter().filter_map(|device| device.arch().parse().ok()).chain(DEFAULT_TARGETS);
+    let built = targets.filter_map(|gfx: Gfx| Some((module.object(gfx.name())?, gfx))).next();
+    let first = || Some((module.objects().first()?, module.objects().first()?.gfx.parse().ok()?));
+    built.or_else(first).context("this build has no code objects")
 }

@@ -4,8 +4,13 @@ use crate::npy;
 use anyhow::{Context, Result, bail, ensure};
 use candle_amdgpu::reference::{Array, DType, Value};
 use candle_amdgpu::verify::{Draw, Grid, Values};
-use candle_amdgpu::{AsStream, Count, DeviceBuffer, LaunchBuilder, Stream};
+use candle_amdgpu::{AsStream, Device, DeviceBuffer, LaunchBuilder, Stream};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
+
+/// Elements that are made up, printed or written at a time.
+pub const CHUNK: usize = 1 << 20;
 
 /// What is given for a parameter.
 pub enum Given {
@@ -37,22 +42,22 @@ pub struct Parameter {
 
 impl Given {
     /// From the text that the help of `run` describes.
-    pub fn parse(parameter: Parameter, text: &str, stream: &Stream) -> Result<Given> {
+    pub fn parse(parameter: Parameter, text: &OsStr, stream: &Stream) -> Result<Given> {
         let Parameter { dtype, pointer, written, nullable } = parameter;
         if !pointer {
+            let text = text.to_str().context("a number is wanted here")?;
             return Ok(Given::Number(value(dtype, text)?));
         }
         if text == "null" {
             ensure!(nullable, "the kernel wants memory here");
             return Ok(Given::Null);
         }
-        let (from, to) = match text.split_once('>') {
+        let (from, to) = match split_once(text, b'>') {
             Some((from, to)) => (from, Some(PathBuf::from(to))),
-            None => (text, None),
+            None => (text.to_owned(), None),
         };
         ensure!(to.is_none() || written, "the kernel only reads it: there is no result to write");
-        let (data, shape) = contents(dtype, from)?;
-        let buffer = DeviceBuffer::from_slice(stream, data.bytes())?;
+        let (buffer, shape) = contents(dtype, &from, stream)?;
         Ok(Given::Memory(Memory { buffer, dtype, shape, to, written }))
     }
 
@@ -63,13 +68,10 @@ impl Given {
         Ok(Given::Memory(Memory { buffer, dtype: data.dtype(), shape, to: None, written }))
     }
 
-    /// What formulas of lengths and geometries get of it.
-    pub fn count(&self) -> Count {
-        match self {
-            Given::Number(value) if !value.dtype().is_float() => Count(value.to_int()),
-            Given::Memory(memory) => Count(memory.len() as i128),
-            _ => Count::default(),
-        }
+    /// New memory with made-up contents.
+    pub fn made_up(dtype: DType, len: usize, seed: u64, written: bool, stream: &Stream) -> Result<Given> {
+        let buffer = random(dtype, len, seed, stream)?;
+        Ok(Given::Memory(Memory { buffer, dtype, shape: vec![len as u64], to: None, written }))
     }
 
     /// Adds it to a launch's arguments.
@@ -89,57 +91,110 @@ impl Memory {
         self.buffer.len() / self.dtype.size()
     }
 
-    /// What it holds now.
-    pub fn contents(&self) -> Result<Array> {
-        Ok(Array::from_bytes(self.dtype, self.buffer.to_vec()?))
+    /// What it holds now, from element `start` on, at most so many elements.
+    pub fn part(&self, start: usize, most: usize) -> Result<Array> {
+        let size = self.dtype.size();
+        let end = start.saturating_add(most).min(self.len());
+        let bytes = self.buffer.slice(start.min(end) * size..end * size)?.to_vec()?;
+        Ok(Array::from_bytes(self.dtype, bytes))
+    }
+
+    /// Its first elements.
+    pub fn first(&self, most: usize) -> Result<Array> {
+        self.part(0, most)
     }
 }
 
-/// Elements and shape of memory: made up, listed or from a file.
-fn contents(dtype: DType, from: &str) -> Result<(Array, Vec<u64>)> {
+/// The two sides of the first such byte, as `str::split_once` has them.
+pub fn split_once(text: &OsStr, at: u8) -> Option<(OsString, OsString)> {
+    let bytes = text.as_bytes();
+    let position = bytes.iter().position(|&byte| byte == at)?;
+    let owned = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
+    Some((owned(&bytes[..position]), owned(&bytes[position + 1..])))
+}
+
+/// Memory that is made up, listed or from a file, and its shape.
+fn contents(dtype: DType, from: &OsStr, stream: &Stream) -> Result<(DeviceBuffer<u8>, Vec<u64>)> {
     let length = |text: &str| -> Result<usize> {
-        text.parse().with_context(|| format!("`{text}` is no number of elements"))
+        text.parse().with_context(|| format!("`{text}` is not a number of elements"))
     };
-    if let Some(len) = from.strip_prefix("zeros:") {
+    let text = from.to_str().unwrap_or_default();
+    if let Some(len) = text.strip_prefix("zeros:") {
         let len = length(len)?;
-        return Ok((Array::zeros(dtype, len), vec![len as u64]));
+        return Ok((DeviceBuffer::zeros(stream, bytes(dtype, len)?)?, vec![len as u64]));
     }
-    if let Some(rest) = from.strip_prefix("random:") {
+    if let Some(rest) = text.strip_prefix("random:") {
         let (len, seed) = rest.split_once(':').unwrap_or((rest, "0"));
-        let seed = seed.parse().with_context(|| format!("`{seed}` is no seed"))?;
+        let seed = seed.parse().with_context(|| format!("`{seed}` is not a seed: a whole number is"))?;
         let len = length(len)?;
-        return Ok((random(dtype, len, seed), vec![len as u64]));
+        return Ok((random(dtype, len, seed, stream)?, vec![len as u64]));
     }
-    if let Some(list) = from.strip_prefix('[').and_then(|list| list.strip_suffix(']')) {
-        let items = list.split(',').map(str::trim).filter(|item| !item.is_empty());
-        let values = items.map(|item| value(dtype, item)).collect::<Result<Vec<_>>>()?;
-        return Ok((Array::from_fn(dtype, values.len(), |i| values[i]), vec![values.len() as u64]));
+    let (data, shape) = match text.strip_prefix('[').and_then(|list| list.strip_suffix(']')) {
+        Some(list) => {
+            let items = list.split(',').map(str::trim).filter(|item| !item.is_empty());
+            let values = items.map(|item| value(dtype, item)).collect::<Result<Vec<_>>>()?;
+            (Array::from_fn(dtype, values.len(), |i| values[i]), vec![values.len() as u64])
+        }
+        None => npy::read(from.as_ref(), dtype)?,
+    };
+    Ok((DeviceBuffer::from_slice(stream, data.bytes())?, shape))
+}
+
+/// Bytes of so many elements.
+fn bytes(dtype: DType, len: usize) -> Result<usize> {
+    len.checked_mul(dtype.size())
+        .with_context(|| format!("{len} elements of {dtype} are more than can be addressed"))
+}
+
+/// Whether this machine has so much memory to fill, for an emulated device.
+pub fn fits(bytes: u64, device: &Device) -> Result<()> {
+    let free = device.memory_info()?.free as u64;
+    ensure!(bytes <= free, "{bytes} bytes of memory are needed; {device} has {free} free");
+    if amdhip64::emulator(device.ordinal()).is_some()
+        && let Some(free) = available()
+    {
+        ensure!(bytes <= free, "{bytes} bytes of memory are needed; this machine has {free} free");
     }
-    npy::read(from.as_ref(), dtype)
+    Ok(())
+}
+
+/// Bytes that the system can give without swapping, where it says so.
+fn available() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.trim().strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1024)
 }
 
 /// Floats from −4 to 4, integers from 0 to 100.
-fn random(dtype: DType, len: usize, seed: u64) -> Array {
+fn random(dtype: DType, len: usize, seed: u64, stream: &Stream) -> Result<DeviceBuffer<u8>> {
     let mut random = Draw::flat(0, Values::Seed(seed), Grid::Own).random(0);
-    Array::from_fn(dtype, len, |_| {
-        if dtype.is_float() {
-            Value::from_f64(dtype, (random.bits() >> 11) as f64 / (1_u64 << 50) as f64 - 4.0)
-        } else {
-            Value::from_int(dtype, random.below(101) as i128)
-        }
-    })
+    let total = bytes(dtype, len)?;
+    fits(total as u64, stream.device())?;
+    let mut buffer = DeviceBuffer::alloc(stream, total)?;
+    for start in (0..len).step_by(CHUNK) {
+        let part = Array::from_fn(dtype, CHUNK.min(len - start), |_| {
+            if dtype.is_float() {
+                Value::from_f64(dtype, (random.bits() >> 11) as f64 / (1_u64 << 50) as f64 - 4.0)
+            } else {
+                Value::from_int(dtype, random.below(101) as i128)
+            }
+        });
+        let at = start * dtype.size();
+        buffer.slice_mut(at..at + part.bytes().len())?.copy_from_slice(part.bytes())?;
+    }
+    Ok(buffer)
 }
 
 /// One number.
 fn value(dtype: DType, text: &str) -> Result<Value> {
     if dtype.is_float() {
-        let x: f64 = text.parse().with_context(|| format!("`{text}` is no number"))?;
+        let x: f64 = text.parse().with_context(|| format!("`{text}` is not a number"))?;
         return Ok(Value::from_f64(dtype, x));
     }
-    let x: i128 = text.parse().with_context(|| format!("`{text}` is no integer"))?;
+    let x: i128 = text.parse().with_context(|| format!("`{text}` is not a whole number"))?;
     let value = Value::from_int(dtype, x);
     if value.to_int() != x {
-        bail!("{x} is no {dtype}");
+        bail!("{x} is out of range for {dtype}");
     }
     Ok(value)
 }
@@ -157,13 +212,14 @@ fn number<S: AsStream>(launch: LaunchBuilder<'_, S>, value: Value) -> LaunchBuil
 }
 
 /// The first elements.
-pub fn text(data: &Array) -> String {
+pub fn text(memory: &Memory) -> Result<String> {
     const MOST: usize = 16;
+    let data = memory.first(MOST)?;
     let one = |i| {
         let value = data.get(i);
         if data.dtype().is_float() { value.to_f64().to_string() } else { value.to_int().to_string() }
     };
-    let shown = (0..data.len().min(MOST)).map(one).collect::<Vec<_>>().join(", ");
-    let more = if data.len() > MOST { format!(", … {} in all", data.len()) } else { String::new() };
-    format!("[{shown}{more}]")
+    let shown = (0..data.len()).map(one).collect::<Vec<_>>().join(", ");
+    let more = if memory.len() > MOST { format!(", … {} in all", memory.len()) } else { String::new() };
+    Ok(format!("[{shown}{more}]"))
 }

@@ -1,5 +1,6 @@
 //! `candle-amdgpu kernels`
 
+use crate::names::{self, unknown};
 use crate::output::{print, print_json, print_table, table};
 use amdgpu_emulator::Gfx;
 use anyhow::{Context, Result, bail};
@@ -30,8 +31,8 @@ pub struct Kernels {
     #[arg(long)]
     dtype: Option<String>,
     /// Only this target, such as gfx1100
-    #[arg(long)]
-    gfx: Option<String>,
+    #[arg(long, value_parser = names::target)]
+    gfx: Option<Gfx>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -71,15 +72,10 @@ struct Argument {
 
 impl Kernels {
     pub fn run(self) -> Result<bool> {
+        self.check()?;
         let entries = self.entries()?;
         if entries.is_empty() {
-            if let Some(gfx) = &self.gfx {
-                gfx.parse::<Gfx>()?;
-                for module in kernels::MODULES {
-                    module.object_for(gfx)?;
-                }
-            }
-            bail!("no kernel matches: {}", self.there_are());
+            bail!("no kernel of this build matches all of these filters");
         }
         if self.json {
             print_json(&entries)?;
@@ -118,6 +114,26 @@ impl Kernels {
         Ok(true)
     }
 
+    /// Whether each filter by itself matches something.
+    fn check(&self) -> Result<()> {
+        if let Some(family) = &self.family {
+            names::family(family)?;
+        }
+        if let Some(dtype) = &self.dtype {
+            let all = kernels::MODULES.iter().flat_map(|module| module.kernels());
+            let types: BTreeSet<_> = all.flat_map(elements).collect();
+            if !types.contains(&**dtype) {
+                bail!(unknown("type", dtype, &types.into_iter().collect::<Vec<_>>()));
+            }
+        }
+        if let Some(gfx) = self.gfx {
+            for module in kernels::MODULES {
+                module.object_for(gfx.name())?;
+            }
+        }
+        Ok(())
+    }
+
     fn entries(&self) -> Result<Vec<Entry>> {
         let mut entries = Vec::new();
         for module in kernels::MODULES {
@@ -129,8 +145,7 @@ impl Kernels {
                 .iter()
                 .filter(|object| {
                     self.gfx
-                        .as_deref()
-                        .is_none_or(|gfx| module.object(gfx).is_some_and(|of| of.gfx == object.gfx))
+                        .is_none_or(|gfx| module.object(gfx.name()).is_some_and(|of| of.gfx == object.gfx))
                 })
                 .map(|object| Ok((object, parse(module.name(), object)?)))
                 .collect::<Result<Vec<_>>>()?;
@@ -144,31 +159,22 @@ impl Kernels {
                             kernel.name
                         )
                     })?;
-                    let gfx = self.gfx.as_deref().map_or(Ok(code.gfx()), str::parse)?;
-                    entries.push(Entry::of(kernel, gfx, info));
+                    entries.push(Entry::of(kernel, self.gfx.unwrap_or(code.gfx()), info));
                 }
             }
         }
         Ok(entries)
     }
 
-    fn has_dtype(&self, kernel: &Kernel) -> bool {
-        self.dtype.as_deref().is_none_or(|dtype| {
-            kernel
-                .args
-                .iter()
-                .any(|arg| arg.ty.is_pointer() && !arg.takes_layouts() && arg.ty.element() == dtype)
-        })
+    fn has_dtype(&self, kernel: &'static Kernel) -> bool {
+        self.dtype.as_deref().is_none_or(|dtype| elements(kernel).any(|element| element == dtype))
     }
+}
 
-    /// What the filters can be.
-    fn there_are(&self) -> String {
-        let families: Vec<_> = kernels::MODULES.iter().map(|module| module.name()).collect();
-        let objects = kernels::MODULES.iter().flat_map(|module| module.objects());
-        let targets: BTreeSet<_> = objects.filter_map(|object| object.gfx.parse::<Gfx>().ok()).collect();
-        let targets: Vec<_> = targets.iter().flat_map(|gfx| gfx.siblings()).map(Gfx::name).collect();
-        format!("this build has the families {families:?} for the targets {targets:?}")
-    }
+/// The types of the elements that a kernel reads or writes.
+fn elements(kernel: &'static Kernel) -> impl Iterator<Item = &'static str> {
+    let pointers = kernel.args.iter().filter(|arg| arg.ty.is_pointer() && !arg.takes_layouts());
+    pointers.map(|arg| arg.ty.element())
 }
 
 fn parse(family: &str, object: &Object) -> Result<CodeObject> {

@@ -4,12 +4,15 @@ mod bench;
 mod check;
 mod devices;
 mod disasm;
+mod formula;
 mod given;
 mod kernels;
+mod names;
 mod npy;
 mod output;
 mod profile;
 mod run;
+mod stated;
 mod subject;
 mod verify;
 
@@ -52,7 +55,9 @@ Exit codes: 0 success; 2 wrong arguments.";
 const EXIT_CODES: &str = "\
 Exit codes: 0 success; 1 a check found something wrong; 2 wrong arguments, or the devices cannot be used.
 
-The variable CANDLE_AMDGPU_DEVICE chooses devices: auto (default), hip, emulator, or emulator:TARGET[,TARGET…].";
+Variables: CANDLE_AMDGPU_DEVICE chooses devices: auto (default), hip, emulator, or emulator:TARGET[,TARGET…].
+CANDLE_AMDGPU_BUDGET is how many instructions an emulated wave may execute. CANDLE_AMDGPU_PATIENCE is after how many
+seconds an emulated launch says where it is (default 10; 0 for never).";
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {

@@ -29,7 +29,7 @@ pub fn print_json(value: &impl Serialize) -> Result<()> {
     print(&serde_json::to_string_pretty(value)?)
 }
 
-/// Prints a line. A reader that has seen enough (`| head`) is no error.
+/// Prints a line. A reader that has seen enough (`| head`) is not an error.
 pub fn print(text: &str) -> Result<()> {
     match writeln!(std::io::stdout(), "{text}") {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),

@@ -33,21 +33,20 @@ impl Run {
     pub fn run(self) -> Result<bool> {
         let observed = self.check || self.profile;
         let mut ready = self.subject.ready(observed, self.check)?;
-        amdhip64::set_print_faults(false);
         let ended = if observed {
             ready.observe(|options| options.check = self.check)?
         } else {
-            match ready.launch() {
-                Ok(()) => {
+            match ready.launch()? {
+                None => {
                     ready.results(true)?;
                     return Ok(true);
                 }
-                Err(error) => Ended::Badly(error),
+                Some(error) => Ended::Badly(error),
             }
         };
         match ended {
             Ended::Badly(error) => {
-                eprintln!("{error}");
+                eprintln!("error: {error}");
                 Ok(false)
             }
             Ended::Well(record) => {

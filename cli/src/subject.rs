@@ -1,19 +1,23 @@
 //! What `run`, `profile` and `check` launch: a kernel of this build or of a code object, with its arguments.
 
-use crate::given::{self, Given, Memory, Parameter};
+use crate::given::{self, Given, Memory, Parameter, fits, split_once};
+use crate::names::{self, unknown};
 use crate::npy;
 use crate::output::print;
-use amdgpu_emulator::{FatBinary, Gfx, KernelArg, KernelInfo, LaunchOptions};
+use crate::stated::Stated;
+use amdgpu_build::Arg;
+use amdgpu_emulator::{FatBinary, Fault, Gfx, KernelArg, KernelInfo, LaunchOptions};
 use amdhip64::{DEFAULT_TARGETS, DEVICE_VARIABLE, LaunchRecord};
 use anyhow::{Context, Result, bail, ensure};
-use candle_amdgpu::kernel::{Arg, ArgType};
+use candle_amdgpu::kernel::{ArgType, nearest};
 use candle_amdgpu::reference::{Array, DType, Value};
 use candle_amdgpu::verify::{Call, Draw, Grid, Input, Values, family};
-use candle_amdgpu::{
-    CodeObject, Count, Device, Function, Kernel, LaunchBuilder, LaunchConfig, Stream, kernels,
-};
+use candle_amdgpu::{CodeObject, Device, Function, Kernel, LaunchBuilder, LaunchConfig, Stream};
 use clap::Args;
-use std::path::PathBuf;
+use clap::builder::RangedU64ValueParser;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 /// The words of every help text about arguments.
 pub const ARGUMENTS: &str = "\
@@ -25,27 +29,80 @@ What a parameter can be, by its type in `candle-amdgpu kernels`:
   none                 info=null, where the kernel allows it
 bf16 and f8e4m3 stand in .npy files as the u2 and u1 of their bits.
 
-With --object, a type comes first, since a code object does not have it: n=u32:1000, x=f32:random:1000. A parameter
-goes by its name where the compiler kept it, or by its position: 0=u32:1000. --grid and --block are needed.";
+Kernels in Rust keep names, types and launch geometry in their code object, so that --object needs nothing more. Where
+there is no such record, as in what hipcc writes, --grid and --block are needed, a type comes first, and a parameter goes
+by its name where the compiler kept it, or by its position: n=u32:1000, 0=f32:random:1000.";
 
 /// One device.
 #[derive(Args)]
 pub struct On {
     /// On the first device of this target
-    #[arg(long, conflicts_with = "device")]
-    gfx: Option<String>,
+    #[arg(long, conflicts_with = "device", value_parser = names::target)]
+    gfx: Option<Gfx>,
     /// On the device with this number
     #[arg(long)]
     device: Option<usize>,
+    #[command(flatten)]
+    limit: Limit,
+}
+
+/// How long an emulated wave may run.
+#[derive(Args)]
+pub struct Limit {
+    /// Instructions that one emulated wave may execute before it counts as an endless loop [default: what the variable
+    /// CANDLE_AMDGPU_BUDGET says, or 2^32]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    budget: Option<u64>,
+}
+
+impl Limit {
+    /// Holds for what is launched on the device from now on.
+    pub fn set(&self, device: &Device) -> Result<()> {
+        let Some(budget) = self.budget else { return Ok(()) };
+        let ordinal = device.ordinal();
+        ensure!(
+            amdhip64::emulator(ordinal).is_some(),
+            "--budget is for emulated devices; {device} is hardware"
+        );
+        let mut options = amdhip64::launch_options(ordinal)?;
+        options.instruction_budget = budget;
+        Ok(amdhip64::set_launch_options(ordinal, options)?)
+    }
 }
 
 impl On {
     /// The device: the first, unless another was chosen.
     pub fn device(&self) -> Result<Device> {
-        Ok(match (&self.gfx, self.device) {
-            (Some(gfx), _) => Device::of_arch(gfx)?,
+        let device = match (self.gfx, self.device) {
+            (Some(gfx), _) => Device::of_arch(gfx.name())?,
             (None, ordinal) => Device::new(ordinal.unwrap_or(0))?,
-        })
+        };
+        self.limit.set(&device)?;
+        Ok(device)
+    }
+}
+
+/// Sizes in x, y and z, of which the last may be left out.
+#[derive(Clone, Copy)]
+struct Size([u32; 3]);
+
+impl FromStr for Size {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Size, String> {
+        let parts: Vec<&str> = text.split(',').collect();
+        if parts.len() > 3 {
+            return Err(format!("{} sizes, of x, y and z at most three are possible", parts.len()));
+        }
+        let mut sizes = [1; 3];
+        for (size, part) in sizes.iter_mut().zip(parts) {
+            *size = match part.trim().parse() {
+                Ok(0) => return Err("a size must be 1 or more".to_owned()),
+                Ok(number) => number,
+                Err(_) => return Err(format!("`{part}` is not a size from 1 to 4294967295")),
+            };
+        }
+        Ok(Size(sizes))
     }
 }
 
@@ -55,22 +112,22 @@ pub struct Subject {
     /// The kernel
     kernel: String,
     /// Its arguments, each NAME=VALUE
-    args: Vec<String>,
+    args: Vec<OsString>,
     /// Take the kernel from this file: a code object, offload bundles as `hipcc --genco` writes them, compressed or not,
     /// or a program or library with such bundles
-    #[arg(long, value_name = "FILE", requires_all = ["grid", "block"])]
+    #[arg(long, value_name = "FILE")]
     object: Option<PathBuf>,
     /// Make up all arguments, for a problem of about this many elements
-    #[arg(long, value_name = "N", conflicts_with_all = ["args", "object"])]
+    #[arg(long, value_name = "N", conflicts_with = "args", value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     elements: Option<usize>,
     #[command(flatten)]
     on: On,
-    /// Workgroups in x, y and z [default: as many as the kernel's items need]
-    #[arg(long, value_delimiter = ',', num_args = 1, requires = "block")]
-    grid: Vec<u32>,
+    /// Workgroups in x, y and z, as in 16 or 4,4,1 [default: as many as the kernel's items need]
+    #[arg(long, value_name = "X,Y,Z", requires = "block")]
+    grid: Option<Size>,
     /// Lanes of a workgroup in x, y and z [default: the kernel's own]
-    #[arg(long, value_delimiter = ',', num_args = 1, requires = "grid")]
-    block: Vec<u32>,
+    #[arg(long, value_name = "X,Y,Z", requires = "grid")]
+    block: Option<Size>,
     /// Bytes of workgroup memory, with --grid
     #[arg(long, default_value_t = 0, requires = "grid")]
     lds: u32,
@@ -83,7 +140,8 @@ pub struct Ready {
     function: Function,
     names: Vec<String>,
     given: Vec<Given>,
-    config: LaunchConfig,
+    /// `None` if there is nothing to do.
+    config: Option<LaunchConfig>,
 }
 
 /// How a launch ended that began.
@@ -98,54 +156,93 @@ impl Subject {
     /// lets memory be shorter than the kernel states, to see what happens.
     pub fn ready(&self, emulated: bool, lenient: bool) -> Result<Ready> {
         match &self.object {
-            Some(path) => self.of_object(path, emulated),
+            Some(path) => self.of_object(path, emulated, lenient),
             None => self.of_this_build(emulated, lenient),
         }
     }
 
     fn of_this_build(&self, emulated: bool, lenient: bool) -> Result<Ready> {
-        let kernel = find(&self.kernel)?;
+        let kernel = names::kernel(&self.kernel)?;
         if emulated {
-            emulate(self.on.gfx.as_deref())?;
+            emulate(self.on.gfx.map(Gfx::name))?;
         }
         let device = self.on.device()?;
-        let mut ready = match self.elements {
-            Some(elements) => prepare(kernel, elements, &device)?,
-            None => {
-                let stream = device.stream()?;
-                let given = self.given(kernel, &stream)?;
-                if !lenient {
-                    long_enough(kernel, &given)?;
-                }
-                Ready::new(kernel, stream, given, LaunchConfig::auto())?
-            }
-        };
-        if let Some(config) = self.geometry() {
-            ready.config = config;
+        if let Some(elements) = self.elements {
+            return prepare(kernel, elements, &device, self.geometry());
         }
-        Ok(ready)
+        let stream = device.stream()?;
+        let function = device.get_or_load_func(kernel.name, names::family(kernel.family)?)?;
+        let stated = Stated::of(function.module().code(), kernel.name)?;
+        let stated = stated.context("the kernel's code object has no record of its signature")?;
+        let given = self.given(&stated, &stream)?;
+        self.stated(function, stream, &stated, given, lenient)
     }
 
-    fn of_object(&self, path: &std::path::Path, emulated: bool) -> Result<Ready> {
-        let file = path.display();
-        let bytes = std::fs::read(path).with_context(|| format!("cannot read {file}"))?;
-        let binary = FatBinary::open(&bytes).with_context(|| file.to_string())?;
-        let target = match &self.on.gfx {
-            Some(gfx) => gfx.parse()?,
-            None if self.on.device.is_some() => self.on.device()?.arch().parse()?,
-            None => target(&binary, &self.kernel).with_context(|| file.to_string())?,
-        };
+    fn of_object(&self, path: &Path, emulated: bool, lenient: bool) -> Result<Ready> {
+        let (bytes, target) = read_object(
+            path,
+            match &self.on {
+                On { gfx: Some(gfx), .. } => Some(*gfx),
+                On { device: Some(_), .. } => Some(self.on.device()?.arch().parse()?),
+                _ => None,
+            },
+            &self.kernel,
+        )?;
         if emulated {
             emulate(Some(target.name()))?;
         }
         let device = match self.on.device {
-            Some(ordinal) => Device::new(ordinal)?,
+            Some(_) => self.on.device()?,
             None => Device::of_arch(target.name())?,
         };
+        self.on.limit.set(&device)?;
         let stream = device.stream()?;
-        let object = with_kernel(&binary, target, &self.kernel).with_context(|| file.to_string())?;
-        let loaded = device.load_code_object(&file.to_string(), object.bytes())?;
+        let loaded = device.load_code_object(&path.display().to_string(), &bytes)?;
         let function = loaded.function(&self.kernel)?;
+        match (Stated::of(loaded.code(), &self.kernel)?, self.elements) {
+            (Some(stated), Some(elements)) => {
+                // A kernel of this build's name and parameters is its family's.
+                let known = names::kernel(&self.kernel).ok().filter(|kernel| is_same(kernel, &stated));
+                let made_up = known.map(|kernel| made_up(kernel, elements, &stream));
+                let (given, config) = match made_up {
+                    Some(made_up) => made_up?,
+                    None => (suppose(&stated, elements, &stream)?, LaunchConfig::auto()),
+                };
+                let ready = Ready { device, stream, function, names: stated.names(), given, config: None };
+                let ready = ready.with_geometry(self.geometry().unwrap_or(config), Some(&stated))?;
+                stated.check(&ready.given, ready.config, lenient)?;
+                Ok(ready)
+            }
+            (Some(stated), None) => {
+                let given = self.given(&stated, &stream)?;
+                self.stated(function, stream, &stated, given, lenient)
+            }
+            (None, Some(_)) => bail!(
+                "--elements makes arguments up from a record of their types, which {} does not have",
+                path.display()
+            ),
+            (None, None) => self.untold(function, stream),
+        }
+    }
+
+    /// A kernel whose signature is known, with its arguments.
+    fn stated(
+        &self,
+        function: Function,
+        stream: Stream,
+        stated: &Stated,
+        given: Vec<Given>,
+        lenient: bool,
+    ) -> Result<Ready> {
+        let device = stream.device().clone();
+        let ready = Ready { device, stream, function, names: stated.names(), given, config: None };
+        let ready = ready.with_geometry(self.geometry().unwrap_or_default(), Some(stated))?;
+        stated.check(&ready.given, ready.config, lenient)?;
+        Ok(ready)
+    }
+
+    /// A kernel of which only the sizes of the parameters are known.
+    fn untold(&self, function: Function, stream: Stream) -> Result<Ready> {
         let parameters: Vec<&KernelArg> =
             function.info().args.iter().filter(|arg| !arg.is_hidden()).collect();
         let names: Vec<String> = parameters
@@ -158,65 +255,73 @@ impl Subject {
             names.iter().zip(&parameters).map(one).collect::<Vec<_>>().join(", ")
         };
         let values = named(&self.args, &names, &self.kernel, &signature())?;
-        let given =
-            names.iter().zip(&parameters).zip(values).map(|((name, arg), text)| {
-                typed(arg, text, &stream).with_context(|| format!("{name}={text}"))
-            });
+        let given = names.iter().zip(&parameters).zip(values).map(|((name, arg), text)| {
+            typed(arg, &text, &stream).with_context(|| format!("{name}={}", text.display()))
+        });
         let given = given.collect::<Result<Vec<_>>>()?;
-        let config = self.geometry().context("--grid and --block are needed with --object")?;
-        Ok(Ready { device, stream, function, names, given, config })
+        let config = self.geometry().context(
+            "the code object does not say how its kernels are launched: --grid and --block are needed",
+        )?;
+        Ok(Ready { device: stream.device().clone(), stream, function, names, given, config: Some(config) })
     }
 
+    /// The geometry that the user gives.
     fn geometry(&self) -> Option<LaunchConfig> {
-        let three = |sizes: &[u32]| [0, 1, 2].map(|i| sizes.get(i).copied().unwrap_or(1));
-        (!self.grid.is_empty())
-            .then(|| LaunchConfig::explicit(three(&self.grid), three(&self.block), self.lds))
+        let (Size(grid), Size(block)) = (self.grid?, self.block?);
+        Some(LaunchConfig::explicit(grid, block, self.lds))
     }
 
     /// The arguments in the kernel's order.
-    fn given(&self, kernel: &Kernel, stream: &Stream) -> Result<Vec<Given>> {
-        let names: Vec<String> = kernel.args.iter().map(|arg| arg.name.to_owned()).collect();
-        let values = named(&self.args, &names, kernel.name, &signature(kernel))?;
-        let parse = |(arg, text): (&Arg, &str)| {
+    fn given(&self, stated: &Stated, stream: &Stream) -> Result<Vec<Given>> {
+        let values = named(&self.args, &stated.names(), &self.kernel, &stated.parameters())?;
+        let parse = |(arg, text): (&Arg, OsString)| {
             parameter(arg)
-                .and_then(|parameter| Given::parse(parameter, text, stream))
-                .with_context(|| format!("{}={text}", arg.name))
+                .and_then(|parameter| Given::parse(parameter, &without_type(parameter, &text)?, stream))
+                .with_context(|| format!("{}={}", arg.name, text.display()))
         };
-        kernel.args.iter().zip(values).map(parse).collect()
+        stated.0.args.iter().zip(values).map(parse).collect()
     }
 }
 
 impl Ready {
-    /// A kernel of this build; `config` may be its own geometry.
-    fn new(
-        kernel: &'static Kernel,
-        stream: Stream,
-        given: Vec<Given>,
-        config: LaunchConfig,
-    ) -> Result<Ready> {
-        let device = stream.device().clone();
-        let module = kernels::MODULES.iter().find(|module| module.name() == kernel.family);
-        let function = device.get_or_load_func(kernel.name, module.context("the kernel's module")?)?;
-        let config = if config == LaunchConfig::Auto { own(kernel, &given) } else { config };
-        let names = kernel.args.iter().map(|arg| arg.name.to_owned()).collect();
-        Ok(Ready { device, stream, function, names, given, config })
+    /// With this geometry, or with the kernel's own where `config` says so.
+    fn with_geometry(mut self, config: LaunchConfig, stated: Option<&Stated>) -> Result<Ready> {
+        self.config = match (config, stated) {
+            (LaunchConfig::Auto, Some(stated)) => stated.geometry(&self.given)?,
+            _ => Some(config),
+        };
+        Ok(self)
     }
 
-    /// Launches and waits.
-    pub fn launch(&mut self) -> candle_amdgpu::Result<()> {
+    /// Launches and waits. What the kernel does wrong is in the result; an error is what could not be done.
+    pub fn launch(&mut self) -> Result<Option<candle_amdgpu::Error>> {
         self.enqueue()?;
-        self.stream.synchronize()
+        let Err(error) = self.stream.synchronize() else { return Ok(None) };
+        let report = amdhip64::last_fault_report(self.device.ordinal());
+        let is_the_kernels = report.is_none_or(|report| {
+            !matches!(
+                report.fault(),
+                Fault::Geometry { .. }
+                    | Fault::WorkgroupSize { .. }
+                    | Fault::LdsSize { .. }
+                    | Fault::Arguments { .. }
+                    | Fault::Memory(_)
+                    | Fault::Unsupported { .. }
+            )
+        });
+        if is_the_kernels { Ok(Some(error)) } else { Err(error.into()) }
     }
 
     /// Launches.
     pub fn enqueue(&mut self) -> candle_amdgpu::Result<()> {
+        let Some(config) = self.config else { return Ok(()) };
         let mut launch: LaunchBuilder<'_, Stream> = self.function.launch_builder(&self.stream);
         for given in &mut self.given {
             launch = given.add_to(launch);
         }
         // SAFETY: numbers and memory are of the parameters' types. Memory is as long as the kernel states where that is
         // known; where it is not, or `lenient` was asked for, the user answers for it, and the emulator reports it.
-        unsafe { launch.launch(self.config) }
+        unsafe { launch.launch(config) }
     }
 
     /// Launches on an emulated device with other options than its own.
@@ -224,20 +329,19 @@ impl Ready {
         let ordinal = self.device.ordinal();
         ensure!(
             amdhip64::emulator(ordinal).is_some(),
-            "{} is hardware, which cannot be looked into: {DEVICE_VARIABLE}=emulator takes an emulated device",
+            "{} is hardware, which cannot be observed: {DEVICE_VARIABLE}=emulator takes an emulated device",
             self.device
         );
-        amdhip64::set_print_faults(false);
         let mut options = amdhip64::launch_options(ordinal)?;
         change(&mut options);
         // For the record of the launch, with or without a profile in it.
         options.profile = true;
         amdhip64::set_launch_options(ordinal, options)?;
-        if let Err(error) = self.launch() {
+        if let Some(error) = self.launch()? {
             return Ok(Ended::Badly(error));
         }
         let record = amdhip64::take_profile(ordinal)?.pop();
-        Ok(Ended::Well(Box::new(record.context("there is nothing to do: no element, so that nothing ran")?)))
+        Ok(Ended::Well(Box::new(record.context("there is nothing to do: the problem has no elements")?)))
     }
 
     pub fn info(&self) -> &KernelInfo {
@@ -270,8 +374,8 @@ impl Ready {
     pub fn results(&self, all: bool) -> Result<()> {
         for (name, memory) in self.memory().filter(|(_, memory)| memory.written) {
             match &memory.to {
-                Some(path) => npy::write(path, &memory.contents()?, &memory.shape)?,
-                None if all => print(&format!("{name} = {}", given::text(&memory.contents()?)))?,
+                Some(path) => npy::write(path, memory)?,
+                None if all => print(&format!("{name} = {}", given::text(memory)?))?,
                 None => {}
             }
         }
@@ -298,17 +402,67 @@ fn make_up(kernel: &'static Kernel, elements: usize) -> Result<Call> {
     let family = family(kernel.family);
     family
         .and_then(|family| family.call(kernel, &draw))
-        .with_context(|| format!("nothing is known of {}'s arguments: give them", kernel.name))
+        .with_context(|| format!("the arguments of {} cannot be made up: give them", kernel.name))
 }
 
-/// A kernel on a device with made-up arguments for about so many elements.
-pub fn prepare(kernel: &'static Kernel, elements: usize, device: &Device) -> Result<Ready> {
+/// A kernel on a device with made-up arguments for about so many elements, under its own geometry unless another is given.
+pub fn prepare(
+    kernel: &'static Kernel,
+    elements: usize,
+    device: &Device,
+    geometry: Option<LaunchConfig>,
+) -> Result<Ready> {
     let stream = device.stream()?;
+    let function = device.get_or_load_func(kernel.name, names::family(kernel.family)?)?;
+    let stated = Stated::of(function.module().code(), kernel.name)?;
     let (given, config) = made_up(kernel, elements, &stream)?;
-    Ready::new(kernel, stream, given, config)
+    let names = kernel.args.iter().map(|arg| arg.name.to_owned()).collect();
+    let ready = Ready { device: device.clone(), stream, function, names, given, config: None };
+    ready.with_geometry(geometry.unwrap_or(config), stated.as_ref())
+}
+
+/// Whether a kernel of this build has the parameters of a record.
+fn is_same(kernel: &Kernel, stated: &Stated) -> bool {
+    let texts = |(arg, other): (&candle_amdgpu::kernel::Arg, &Arg)| {
+        arg.name == other.name && arg.ty.to_string() == other.ty.to_string()
+    };
+    kernel.args.len() == stated.0.args.len() && kernel.args.iter().zip(&stated.0.args).all(texts)
+}
+
+/// Arguments for a kernel of which only the record is known: integers are as large as they can be with at most so many
+/// elements in the longest memory, memory is random and as long as the record says.
+fn suppose(stated: &Stated, elements: usize, stream: &Stream) -> Result<Vec<Given>> {
+    let lengths = |size: u64| stated.lengths(size, elements);
+    let fit = |size: u64| lengths(size).iter().flatten().all(|&len| len <= elements as u128);
+    // The largest size that fits: it is at least 1 and at most the number of elements.
+    let (mut size, mut above) = (1, elements as u64 + 1);
+    while above - size > 1 {
+        let middle = size + (above - size) / 2;
+        if fit(middle) { size = middle } else { above = middle }
+    }
+    let lengths = lengths(size);
+    let one = |(index, arg): (usize, &Arg)| -> Result<Given> {
+        let Parameter { dtype, pointer, written, .. } = parameter(arg)?;
+        Ok(match (pointer, lengths[index]) {
+            (true, Some(len)) => {
+                let len = usize::try_from(len).context("memory that cannot be addressed")?;
+                Given::made_up(dtype, len, index as u64, written, stream)?
+            }
+            (true, None) => Given::Null,
+            (false, _) if dtype.is_float() => Given::Number(Value::from_f64(dtype, 1.0)),
+            (false, _) => Given::Number(Value::from_int(dtype, stated.integer(arg, size))),
+        })
+    };
+    stated.0.args.iter().enumerate().map(one).collect()
 }
 
 fn made_up(kernel: &'static Kernel, elements: usize, stream: &Stream) -> Result<(Vec<Given>, LaunchConfig)> {
+    let widest = kernel.args.iter().filter(|arg| arg.ty.is_pointer() && !arg.takes_layouts());
+    let widest =
+        widest.filter_map(|arg| DType::from_name(arg.ty.element())).map(|dtype| dtype.size()).sum::<usize>();
+    let bytes =
+        elements.checked_mul(widest.max(1)).with_context(|| format!("{elements} elements are too many"))?;
+    fits(bytes as u64, stream.device())?;
     let call = make_up(kernel, elements)?;
     let counts = call.counts();
     let mut given = Vec::new();
@@ -335,19 +489,6 @@ fn made_up(kernel: &'static Kernel, elements: usize, stream: &Stream) -> Result<
     Ok((given, config))
 }
 
-/// The kernel's own geometry; where its workgroups are rows, as many as its memory has.
-fn own(kernel: &Kernel, given: &[Given]) -> LaunchConfig {
-    let geometry = &kernel.geometry;
-    let Some(rows) = geometry.rows.as_ref().filter(|_| geometry.items.is_none() && geometry.grid.is_none())
-    else {
-        return LaunchConfig::auto();
-    };
-    let counts: Vec<Count> = given.iter().map(Given::count).collect();
-    let whole = |count: Count| u32::try_from(count.get()).unwrap_or(u32::MAX);
-    let lds = geometry.lds.map_or(geometry.lds_bytes, |lds| whole((lds.eval)(&counts)));
-    LaunchConfig::explicit([whole((rows.eval)(&counts)), 1, 1], geometry.workgroup, lds)
-}
-
 /// Emulates `gfx`, or the default targets, unless the user said what there is.
 fn emulate(gfx: Option<&str>) -> Result<()> {
     if std::env::var_os(DEVICE_VARIABLE).is_none_or(|value| value.is_empty()) {
@@ -355,6 +496,21 @@ fn emulate(gfx: Option<&str>) -> Result<()> {
         amdhip64::choose(&choice)?;
     }
     Ok(())
+}
+
+/// The code object for a kernel in a file, and its target: `gfx`, or of several the first that is emulated by default, else
+/// the first. If none has the kernel it is any, so that loading it says what kernels there are.
+pub fn read_object(path: &Path, gfx: Option<Gfx>, kernel: &str) -> Result<(Vec<u8>, Gfx)> {
+    let file = || path.display().to_string();
+    let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", file()))?;
+    let binary = FatBinary::open(&bytes).with_context(file)?;
+    let target = match gfx {
+        Some(gfx) => gfx,
+        None => target(&binary, kernel).with_context(file)?,
+    };
+    let mut objects = binary.parse(Some(target)).with_context(file)?;
+    let at = objects.iter().position(|object| object.kernel(kernel).is_some());
+    Ok((objects.swap_remove(at.unwrap_or(0)).bytes().to_vec(), target))
 }
 
 /// The target of a kernel; of several, the first that is emulated by default, else the first.
@@ -366,41 +522,25 @@ fn target(binary: &FatBinary<'_>, kernel: &str) -> Result<Gfx> {
     Ok(found.or(having().next().map(CodeObject::gfx)).unwrap_or(objects[0].gfx()))
 }
 
-/// The code object for `gfx` that has a kernel, of several the first; if none has it, any, so that loading it says what
-/// kernels there are.
-fn with_kernel(binary: &FatBinary<'_>, gfx: Gfx, kernel: &str) -> Result<CodeObject> {
-    let mut objects = binary.parse(Some(gfx))?;
-    let at = objects.iter().position(|object| object.kernel(kernel).is_some());
-    Ok(objects.swap_remove(at.unwrap_or(0)))
-}
-
-/// The kernel of that name.
-pub fn find(name: &str) -> Result<&'static Kernel> {
-    kernels::MODULES
-        .iter()
-        .find_map(|module| module.kernel(name))
-        .with_context(|| format!("there is no kernel `{name}`; `candle-amdgpu kernels` lists them"))
-}
-
-fn signature(kernel: &Kernel) -> String {
-    kernel.args.iter().map(|arg| format!("{}: {}", arg.name, arg.ty)).collect::<Vec<_>>().join(", ")
-}
-
 /// The values of NAME=VALUE texts in the order of `names`.
-fn named<'a>(texts: &'a [String], names: &[String], kernel: &str, signature: &str) -> Result<Vec<&'a str>> {
-    let mut given: Vec<(&str, &str)> = Vec::new();
+fn named(texts: &[OsString], names: &[String], kernel: &str, signature: &str) -> Result<Vec<OsString>> {
+    let mut given: Vec<(&str, OsString)> = Vec::new();
     for text in texts {
         let (given_name, value) =
-            text.split_once('=').with_context(|| format!("`{text}` is not NAME=VALUE"))?;
+            split_once(text, b'=').with_context(|| format!("`{}` is not NAME=VALUE", text.display()))?;
+        let given_name = given_name.to_string_lossy();
         let position = || given_name.parse::<usize>().ok().and_then(|position| names.get(position));
-        let name = names.iter().find(|known| *known == given_name).or_else(position);
-        let name =
-            name.with_context(|| format!("{kernel} has no parameter `{given_name}`; it has {signature}"))?;
+        let name = names.iter().find(|known| **known == given_name).or_else(position);
+        let name = name.with_context(|| {
+            let near = nearest(&given_name, names.iter().map(String::as_str)).first().copied();
+            let near = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+            format!("{kernel} has no parameter `{given_name}`{near} It has {signature}")
+        })?;
         ensure!(!given.iter().any(|(other, _)| *other == name), "`{name}` is given twice");
         given.push((name, value));
     }
     let value = |name: &String| {
-        let value = given.iter().find(|(other, _)| other == name).map(|(_, value)| *value);
+        let value = given.iter().find(|(other, _)| other == name).map(|(_, value)| value.clone());
         value.with_context(|| format!("`{name}` is missing; {kernel} takes {signature}"))
     };
     names.iter().map(value).collect()
@@ -412,40 +552,35 @@ fn parameter(arg: &Arg) -> Result<Parameter> {
     Ok(Parameter {
         dtype,
         pointer: arg.ty.is_pointer(),
-        written: matches!(arg.ty, ArgType::Pointer { mutable: true, .. }),
+        written: matches!(arg.ty, amdgpu_build::ArgType::Pointer { mutable: true, .. }),
         nullable: arg.nullable || arg.layout.is_some(),
     })
 }
 
+/// The value behind a type, which may stand before it and must then be the parameter's.
+fn without_type(parameter: Parameter, text: &OsStr) -> Result<OsString> {
+    let Some((ty, value)) = split_once(text, b':') else { return Ok(text.to_owned()) };
+    let Some(dtype) = ty.to_str().and_then(DType::from_name) else { return Ok(text.to_owned()) };
+    ensure!(dtype == parameter.dtype, "the parameter is of type {}, not {dtype}", parameter.dtype);
+    Ok(value)
+}
+
 /// `TYPE:VALUE`, or `null`, for a parameter of which only the size is known.
-fn typed(arg: &KernelArg, text: &str, stream: &Stream) -> Result<Given> {
+fn typed(arg: &KernelArg, text: &OsStr, stream: &Stream) -> Result<Given> {
     if text == "null" {
         return Ok(Given::Null);
     }
-    let (ty, value) = text.split_once(':').context("a type comes first, as in f32:2.5 or f32:zeros:1000")?;
-    let dtype = DType::from_name(ty).with_context(|| format!("`{ty}` is no type, as f32 or u8 are"))?;
-    let memory = ["zeros:", "random:", "["].iter().any(|start| value.starts_with(start))
-        || value.split('>').any(|part| part.ends_with(".npy"));
+    let (ty, value) =
+        split_once(text, b':').context("a type comes first, as in f32:2.5 or f32:zeros:1000")?;
+    let ty = ty.to_string_lossy();
+    let dtype =
+        DType::from_name(&ty).with_context(|| unknown("type", &ty, &DType::ALL.map(|dtype| dtype.name())))?;
+    let shown = value.to_string_lossy();
+    let memory = ["zeros:", "random:", "["].iter().any(|start| shown.starts_with(start))
+        || shown.split('>').any(|part| part.ends_with(".npy"));
     let size = if memory { 8 } else { dtype.size() };
     if size != arg.size as usize {
         bail!("the parameter has {} bytes, {size} are given", arg.size);
     }
-    Given::parse(Parameter { dtype, pointer: memory, written: true, nullable: true }, value, stream)
-}
-
-/// Refuses memory that is shorter than the kernel states, as far as that follows from the arguments.
-fn long_enough(kernel: &Kernel, given: &[Given]) -> Result<()> {
-    let counts: Vec<Count> = given.iter().map(Given::count).collect();
-    for (arg, value) in kernel.args.iter().zip(given) {
-        let len = arg.len.as_ref().filter(|len| kernel.is_of_arguments(len));
-        let (Some(len), Given::Memory(memory)) = (len, value) else { continue };
-        let (have, need) = (memory.len() as u128, (len.eval)(&counts).get());
-        ensure!(
-            have >= need,
-            "`{}` has {have} elements; {} = {need} are needed (`candle-amdgpu check` runs it all the same)",
-            arg.name,
-            len.text
-        );
-    }
-    Ok(())
+    Given::parse(Parameter { dtype, pointer: memory, written: true, nullable: true }, &value, stream)
 }

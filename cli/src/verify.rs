@@ -1,6 +1,10 @@
 //! `candle-amdgpu verify`
 
+use crate::names::{self, unknown};
 use crate::output::{print, print_json, print_table, table};
+use crate::profile::count;
+use crate::subject::Limit;
+use amdgpu_emulator::Gfx;
 use anyhow::{Context, Result, bail};
 use candle_amdgpu::verify::{FAMILIES, Family, Options, Outcome, family, verify_all};
 use candle_amdgpu::{Device, backend};
@@ -35,11 +39,13 @@ pub struct Verify {
     #[arg(long, default_value_t = 100)]
     cases: u32,
     /// Only the first device of this target (may be given several times)
-    #[arg(long, conflicts_with = "device")]
-    gfx: Vec<String>,
+    #[arg(long, conflicts_with = "device", value_parser = names::target)]
+    gfx: Vec<Gfx>,
     /// Only the device with this number (may be given several times)
     #[arg(long)]
     device: Vec<usize>,
+    #[command(flatten)]
+    limit: Limit,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -68,7 +74,11 @@ struct Row {
 impl Verify {
     pub fn run(self) -> Result<bool> {
         let families = self.families()?;
+        if let Some(name) = &self.kernel {
+            names::kernel(name)?;
+        }
         let devices = self.devices()?;
+        devices.iter().try_for_each(|device| self.limit.set(device))?;
         let seed = self.seed.unwrap_or_else(|| RandomState::new().hash_one(0));
         let jobs: Vec<_> = families
             .iter()
@@ -77,14 +87,18 @@ impl Verify {
             .flat_map(|(family, kernel)| devices.iter().map(move |device| (family, kernel, device)))
             .collect();
         if jobs.is_empty() {
-            bail!("no kernel matches; `candle-amdgpu kernels` lists them");
+            bail!("no kernel of these families has this name");
         }
         // A device that cannot load the kernels does not make them wrong.
         for (family, _, device) in &jobs {
             device.load(family.module()).with_context(|| format!("device {device}"))?;
         }
         if !self.json {
-            print(&format!("{}\nseed {seed}, {} random cases for each kernel\n", backend(), self.cases))?;
+            print(&format!(
+                "{}\nseed {seed}, {} for each kernel\n",
+                backend(),
+                count(self.cases.into(), "random case")
+            ))?;
         }
         // Drawn on standard error, and only if that is a terminal.
         let bar = ProgressBar::new(jobs.len() as u64);
@@ -115,7 +129,7 @@ impl Verify {
                 Some(family) => Ok(family),
                 None => {
                     let names: Vec<_> = FAMILIES.iter().map(|family| family.module().name()).collect();
-                    bail!("there is no family `{name}` to verify; there are {names:?}")
+                    bail!(unknown("family", name, &names))
                 }
             })
             .collect()
@@ -123,7 +137,7 @@ impl Verify {
 
     fn devices(&self) -> Result<Vec<Device>> {
         let devices = if !self.gfx.is_empty() {
-            self.gfx.iter().map(|gfx| Device::of_arch(gfx)).collect::<Result<Vec<_>, _>>()?
+            self.gfx.iter().map(|gfx| Device::of_arch(gfx.name())).collect::<Result<Vec<_>, _>>()?
         } else if !self.device.is_empty() {
             self.device.iter().map(|&ordinal| Device::new(ordinal)).collect::<Result<_, _>>()?
         } else {
@@ -171,8 +185,13 @@ impl Report {
         }
         let total = self.results.len();
         match self.failed {
+            0 if total == 1 => print("\nit agrees with the host model"),
             0 => print(&format!("\nall {total} agree with the host model")),
-            failed => print(&format!("\n{failed} of {total} are wrong; repeat with --seed {}", self.seed)),
+            failed => print(&format!(
+                "\n{failed} of {total} {} wrong; repeat with --seed {}",
+                if failed == 1 { "is" } else { "are" },
+                self.seed
+            )),
         }
     }
 }

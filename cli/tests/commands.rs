@@ -16,6 +16,24 @@ fn run(args: &[&str]) -> Output {
     program().args(args).output().expect("the program runs")
 }
 
+/// That a command line is refused before anything runs: exit status 2, one `error: ` with this text, nothing else.
+#[track_caller]
+fn refused(args: &str, message: &str) {
+    let output = run(&args.split(' ').collect::<Vec<_>>());
+    is_refused(&output, args, message);
+}
+
+#[track_caller]
+fn is_refused(output: &Output, args: &str, message: &str) {
+    let text = stderr(output);
+    assert_eq!(output.status.code(), Some(2), "{args}: {text}{}", stdout(output));
+    assert!(text.starts_with("error: ") && text.contains(message), "{args}: {text}");
+    assert_eq!(text.matches("error: ").count(), 1, "{args}: {text}");
+    for rust in ["panicked", "RUST_BACKTRACE", "Some(", "None", "[\"", "Error {"] {
+        assert!(!text.contains(rust), "{args}: {text}");
+    }
+}
+
 /// An empty folder.
 fn scratch(name: &str) -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
@@ -67,9 +85,13 @@ fn kernels_can_be_filtered() {
 
 #[test]
 fn a_filter_that_matches_nothing_says_what_there_is() {
-    let output = run(&["kernels", "--gfx", "gfx9999"]);
-    assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("gfx1100"), "{}", stderr(&output));
+    refused("kernels --gfx gfx9999", "there is no target `gfx9999`; did you mean `gfx9");
+    refused("kernels --gfx gfx1110", " There are gfx906, gfx908, gfx90a, ");
+    refused("kernels --gfx gfx1201", "has no code object for gfx1201, only for gfx");
+    refused("kernels --dtype f61", "there is no type `f61`; did you mean `f64`");
+    refused("kernels --dtype f61", " There are bf16, f16, f32, f64, f8e4m3, ");
+    refused("kernels --family fil", "there is no family `fil`; did you mean `fill`");
+    refused("kernels --family rng --dtype f8e4m3", "no kernel of this build matches all of these filters");
 }
 
 #[test]
@@ -113,10 +135,301 @@ fn verify_agrees_and_repeats_with_its_seed() {
 fn verify_refuses_what_it_does_not_know() {
     let output = run(&["verify", "--family", "afine"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("no family `afine`"), "{}", stderr(&output));
+    is_refused(&output, "--family afine", "there is no family `afine`; did you mean `affine`");
     let output = run(&["verify", "--gfx", "gfx942"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("CANDLE_AMDGPU_DEVICE=emulator:gfx942"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_target_that_was_not_built_is_no_wrong_kernel() {
+    let mut command = program();
+    command
+        .env("CANDLE_AMDGPU_DEVICE", "emulator:gfx1201")
+        .args(["verify", "--family", "fill", "--cases", "1"]);
+    let output = command.output().unwrap();
+    is_refused(&output, "verify", "module `fill` has no code object for gfx1201, only for gfx");
+    assert!(stderr(&output).contains("build with CANDLE_AMDGPU_ARCHS=gfx1201"), "{}", stderr(&output));
+    assert_eq!((stderr(&output).lines().count(), stdout(&output)), (1, ""));
+}
+
+#[test]
+fn names_that_do_not_exist_are_answered_with_the_nearest() {
+    for args in [
+        "run afine_f32",
+        "profile afine_f32 --elements 4",
+        "check afine_f32 --elements 4",
+        "disasm afine_f32",
+        "bench --kernel afine_f32",
+        "verify --kernel afine_f32",
+    ] {
+        refused(args, "there is no kernel `afine_f32`; did you mean `affine_f32`");
+    }
+    refused("bench --family afine", "there is no family `afine`; did you mean `affine`");
+    for args in [
+        "run fill_u8",
+        "profile fill_u8",
+        "check fill_u8",
+        "bench --kernel fill_u8",
+        "verify",
+        "disasm fill_u8",
+    ] {
+        refused(&format!("{args} --gfx gfx110"), "there is no target `gfx110`; did you mean `gfx1");
+    }
+}
+
+/// Of `affine_f32`, but for `inp`.
+const AFFINE: &str = "run affine_f32 numel=4 num_dims=1 info=null out=zeros:4 mul=2 add=0.5";
+
+#[test]
+fn memory_is_as_long_as_layouts_need_it() {
+    let need = "and needs 4 (numel)";
+    refused(&format!("{AFFINE} inp=[]"), &format!("`inp` has 0 elements {need}"));
+    refused(&format!("{AFFINE} inp=[1]"), &format!("`inp` has 1 element {need}"));
+    refused(&format!("{AFFINE} inp=[1,2,3]"), &format!("`inp` has 3 elements {need}"));
+    // `info` has the sizes, and then the strides of the only operand.
+    let strided = |info: &str, inp: &str| {
+        format!("run affine_f32 numel=4 num_dims=2 info={info} inp={inp} out=zeros:4 mul=2 add=0.5")
+    };
+    refused(
+        &strided("[2,2,5,1]", "zeros:6"),
+        "`inp` has 6 elements and needs 7 (shape [2, 2], strides [5, 1])",
+    );
+    let output = run(&strided("[2,2,5,1]", "[1,2,0,0,0,3,4]").split(' ').collect::<Vec<_>>());
+    assert_eq!(stdout(&output).trim(), "out = [2.5, 4.5, 6.5, 8.5]", "{}", stderr(&output));
+    refused(&strided("[2,3,3,1]", "zeros:6"), "the sizes in `info` are those of 6 elements; numel is 4");
+    refused(&strided("[2,2,5]", "zeros:6"), "`info` ends before the 2 strides of `inp`");
+    refused(&strided("[2]", "zeros:6"), "`info` has fewer words than num_dims = 2 sizes");
+    // Of several tensors, each with sizes of its own.
+    let pool = |inp: &str, out: &str| {
+        let sizes = "w_k=2 h_k=2 w_stride=2 h_stride=2";
+        format!("run avg_pool2d_f32 src_numel=16 {sizes} info=[1,1,4,4,16,16,4,1] src={inp} dst={out}")
+    };
+    let kernels = json(&["kernels", "--family", "conv", "--json"]);
+    let kernels = kernels.as_array().unwrap();
+    let arguments =
+        kernels.iter().find(|k| k["name"] == "avg_pool2d_f32").map(|k| k["arguments"].to_string());
+    assert!(
+        arguments.is_some_and(|text| text.contains("w_stride")),
+        "the kernel is not as it was: {kernels:?}"
+    );
+    refused(&pool("zeros:15", "zeros:4"), "`src` has 15 elements and needs 16");
+    refused(&pool("zeros:16", "zeros:3"), "`dst` has 3 elements and needs 4");
+    // A launch of more rows than there are.
+    refused(
+        "run softmax_f32 src=zeros:8 dst=zeros:8 n_cols=4 --grid 3 --block 64",
+        "`dst` has 8 elements and needs 12 (grid.x * n_cols)",
+    );
+}
+
+#[test]
+fn what_must_hold_of_arguments_is_checked() {
+    refused(
+        "run avg_pool2d_f32 src_numel=16 w_k=2 h_k=2 w_stride=0 h_stride=2 info=[1,1,4,4,16,16,4,1] src=zeros:16 dst=zeros:4",
+        "`w_stride >= 1` does not hold, with w_stride = 0",
+    );
+}
+
+#[test]
+fn files_of_impossible_arrays_are_refused() {
+    let folder = scratch("shapes");
+    let file = |name: &str, shape: &str, data: &[u8]| {
+        let mut header =
+            format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}").into_bytes();
+        header.resize((header.len() + 11).next_multiple_of(64) - 11, b' ');
+        header.push(b'\n');
+        let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+        bytes.extend((header.len() as u16).to_le_bytes());
+        bytes.extend(header);
+        bytes.extend(data);
+        let path = folder.join(name);
+        std::fs::write(&path, bytes).unwrap();
+        path
+    };
+    let four: Vec<u8> = [1_f32, 2.0, 3.0, 4.0].iter().flat_map(|x| x.to_le_bytes()).collect();
+    for (shape, message) in [
+        ("(0,)", "`inp` has 0 elements and needs 4"),
+        ("(1099511627776, 1099511627776)", "its array is larger than any memory"),
+        ("(0, 1099511627776, 1099511627776)", "its array is larger than any memory"),
+        ("(9223372036854775807,)", "its array is larger than any memory"),
+        ("(99999999,)", "ends after 16 of 399999996 bytes"),
+        ("(-4,)", "is not a .npy file"),
+        ("4", "is not a .npy file"),
+    ] {
+        let path = file("x.npy", shape, &four);
+        refused(&format!("{AFFINE} inp={}", path.display()), message);
+    }
+    for bytes in [&b""[..], b"no", b"\x93NUMPY\x01\x00\xff\xff{", b"\x93NUMPY\x02\x00\xff\xff\xff\xff{"] {
+        let path = folder.join("y.npy");
+        std::fs::write(&path, bytes).unwrap();
+        refused(&format!("{AFFINE} inp={}", path.display()), "is not a .npy file");
+    }
+    // A name that is not UTF-8, to read and to write.
+    use std::os::unix::ffi::OsStringExt;
+    let odd = |start: &str| std::ffi::OsString::from_vec([start.as_bytes(), b"f\xff.npy"].concat());
+    std::fs::rename(file("x.npy", "(4,)", &four), folder.join(odd(""))).unwrap();
+    let mut command = program();
+    command.current_dir(&folder).args(AFFINE.split(' ').filter(|arg| !arg.starts_with("out")));
+    let output = command.args([odd("inp="), odd("out=zeros:4>out-")]).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let written = std::fs::read(folder.join(odd("out-"))).unwrap();
+    assert!(written.ends_with(&8.5_f32.to_le_bytes()), "{written:?}");
+}
+
+#[test]
+fn more_memory_than_there_is_is_refused() {
+    let affine = |out: &str| {
+        format!("run affine_f32 numel=4 num_dims=1 info=null inp=[1,2,3,4] out={out} mul=2 add=0.5")
+    };
+    refused(&affine("zeros:9999999999"), "out=zeros:9999999999: ");
+    refused(&affine("zeros:9999999999"), "39999999996 bytes");
+    refused(&affine("random:9999999999"), "39999999996 bytes");
+    for kind in ["zeros", "random"] {
+        refused(&affine(&format!("{kind}:18446744073709551615")), "are more than can be addressed");
+        refused(&affine(&format!("{kind}:18446744073709551616")), "is not a number of elements");
+    }
+    for command in ["run affine_f32", "profile affine_f32", "check affine_f32", "bench --kernel affine_f32"] {
+        refused(&format!("{command} --elements 99999999999"), "bytes of memory are needed");
+        refused(&format!("{command} --elements 18446744073709551615"), "elements are too many");
+        refused(&format!("{command} --elements 0"), "'--elements <N>'");
+    }
+}
+
+#[test]
+fn geometries_that_cannot_be_are_refused() {
+    for (option, message) in [
+        ("--grid 1,2,3,4 --block 64", "4 sizes, of x, y and z at most three are possible"),
+        ("--grid 1 --block 1,1,1,1", "4 sizes, of x, y and z at most three are possible"),
+        ("--grid 0 --block 64", "a size must be 1 or more"),
+        ("--grid 1 --block 0", "a size must be 1 or more"),
+        ("--grid 1,,1 --block 64", "`` is not a size"),
+        ("--grid 4294967296 --block 64", "`4294967296` is not a size"),
+        ("--grid 2147483648 --block 1", "[2147483647, 65535, 65535] workgroups at most"),
+        ("--grid 1 --block 2048", "1024 lanes at most"),
+        (
+            "--grid 1 --block 64 --lds 1000000",
+            "1000000 bytes of workgroup memory (LDS), the device has 65536",
+        ),
+        ("--grid 1 --block 64 --lds=-1", "--lds"),
+        ("--grid 1", "--block"),
+        ("--device 9", "there is no device 9"),
+        ("--budget 0", "'--budget <N>'"),
+    ] {
+        for command in ["run", "profile", "check"] {
+            refused(&format!("{command} {} inp=[1,2,3,4] {option}", &AFFINE[4..]), message);
+        }
+    }
+}
+
+#[test]
+fn peaks_are_finite_and_above_zero() {
+    for option in ["--peak-bandwidth", "--peak-operations"] {
+        for value in ["0", "-0.0", "nan", "inf", "1e999"] {
+            let message = if value == "-0.0" { option } else { "a peak must be finite and above 0" };
+            refused(&format!("profile affine_f32 --elements 64 {option}={value}"), message);
+        }
+        refused(&format!("profile affine_f32 --elements 64 {option}=x"), "not a number");
+    }
+    refused("bench --kernel affine_f32 --rounds 0", "--rounds");
+}
+
+/// One wave that fills 16 MiB: more than a hundred thousand instructions.
+const LONG: &str = "fill_u8 buf=zeros:16777216 value=7 numel=16777216 --grid 1 --block 32 --gfx gfx1100";
+
+#[test]
+fn a_wave_that_runs_too_long_is_a_fault_of_the_kernel() {
+    for command in ["run", "check", "profile"] {
+        for (option, variable) in [("--budget 1000", None), ("", Some("1000")), ("--budget 1000", Some("9"))]
+        {
+            let mut program = program();
+            program.arg(command).args(LONG.split(' ')).args(option.split(' ').filter(|arg| !arg.is_empty()));
+            if let Some(value) = variable {
+                program.env("CANDLE_AMDGPU_BUDGET", value);
+            }
+            let output = program.output().unwrap();
+            let text = stderr(&output);
+            assert_eq!(output.status.code(), Some(1), "{text}");
+            assert!(text.starts_with("error: "), "{text}");
+            assert_eq!(
+                text.matches("a wave executed 1000 instructions and did not end").count(),
+                1,
+                "{text}"
+            );
+            assert!(text.contains("kernel fill_u8 on gfx1100") && text.contains("fill.rs:"), "{text}");
+            assert!(text.contains("CANDLE_AMDGPU_BUDGET sets another limit"), "{text}");
+        }
+    }
+    for args in ["verify --kernel fill_u8 --cases 0", "bench --kernel fill_u8"] {
+        let output = run(&format!("{args} --gfx gfx1100 --budget 5").split(' ').collect::<Vec<_>>());
+        assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+        assert!(stdout(&output).contains("a wave executed 5 instructions"), "{}", stdout(&output));
+    }
+}
+
+#[test]
+fn a_launch_that_takes_long_says_where_it_is() {
+    let long = |patience: &str| {
+        let mut program = program();
+        program.env("CANDLE_AMDGPU_PATIENCE", patience).arg("run").args(LONG.split(' '));
+        let output = program.output().unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+        stderr(&output)
+    };
+    let text = long("0.000001");
+    assert!(text.starts_with("amdhip64: still running after "), "{text}");
+    let place = " s: kernel fill_u8 on gfx1100, 0 of 1 workgroup done, 65536 instructions by workgroup (0, 0, 0), wave 0\n  at 0x";
+    assert!(text.contains(place) && text.contains("fill.rs:"), "{text}");
+    assert_eq!(long("0"), "");
+    assert_eq!(long("1000000"), "");
+}
+
+#[test]
+fn variables_with_wrong_values_are_one_error() {
+    for (name, value) in [
+        ("CANDLE_AMDGPU_SEED", "foo"),
+        ("CANDLE_AMDGPU_CHECK", "foo"),
+        ("CANDLE_AMDGPU_BUDGET", "many"),
+        ("CANDLE_AMDGPU_PATIENCE", "-1"),
+        ("CANDLE_AMDGPU_PROFILE", "/nowhere/profile.txt"),
+        ("CANDLE_AMDGPU_WARN_ABSENT", "no"),
+        ("CANDLE_AMDGPU_DEVICE", "emulater"),
+    ] {
+        for args in
+            ["devices", "run fill_u8 --elements 4", "check fill_u8 --elements 4", "verify --kernel fill_u8"]
+        {
+            let output = program().env(name, value).args(args.split(' ')).output().unwrap();
+            is_refused(&output, args, &format!("{name}=`{value}`: "));
+            assert_eq!(stderr(&output).matches(name).count(), 1, "{}", stderr(&output));
+            assert_eq!(stderr(&output).lines().count(), 1, "{}", stderr(&output));
+        }
+    }
+    let mut both = program();
+    both.env("CANDLE_AMDGPU_SEED", "foo").env("CANDLE_AMDGPU_CHECK", "foo");
+    let output = both.arg("devices").output().unwrap();
+    is_refused(
+        &output,
+        "devices",
+        "CANDLE_AMDGPU_CHECK=`foo`: must be 1 (on) or 0 (off); CANDLE_AMDGPU_SEED=`foo`: must",
+    );
+}
+
+#[test]
+fn disasm_shows_the_first_device() {
+    let first = |variable: &str, command: &str| {
+        let output =
+            program().env("CANDLE_AMDGPU_DEVICE", variable).args(command.split(' ')).output().unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+        stdout(&output).to_owned()
+    };
+    for (variable, gfx) in
+        [("emulator", "gfx1100"), ("emulator:gfx90a,gfx1100", "gfx90a"), ("emulator:gfx1201", "gfx1100")]
+    {
+        assert!(
+            first(variable, "disasm affine_f32").starts_with(&format!("affine_f32 for {gfx}: ")),
+            "{variable}"
+        );
+    }
+    assert!(first("emulator", "devices").contains("0  gfx1100 "));
 }
 
 /// All that the program's help lists.
@@ -150,18 +463,23 @@ fn run_gives_a_kernel_numbers_and_prints_what_it_wrote() {
 #[test]
 fn run_checks_names_types_and_lengths_before_it_launches() {
     for (args, message) in [
-        ("run affine_f33 numel=4", "no kernel `affine_f33`"),
+        ("run affine_f33 numel=4", "no kernel `affine_f33`; did you mean `affine_f32`"),
         ("run fill_u8 buf=zeros:4 value=7", "`numel` is missing"),
-        ("run fill_u8 buf=zeros:4 value=7 numel=4 n=4", "no parameter `n`"),
+        ("run fill_u8 buf=zeros:4 value=7 numel=4 n=4", "no parameter `n`; did you mean"),
         ("run fill_u8 buf=zeros:4 value=7 value=8 numel=4", "`value` is given twice"),
-        ("run fill_u8 buf=zeros:4 value=256 numel=4", "256 is no u8"),
+        ("run fill_u8 buf=zeros:4 value=256 numel=4", "256 is out of range for u8"),
         ("run fill_u8 buf=null value=1 numel=4", "wants memory"),
-        ("run fill_u8 buf=zeros:99 value=7 numel=100", "`buf` has 99 elements; numel = 100 are needed"),
+        ("run fill_u8 buf=zeros:99 value=7 numel=100", "`buf` has 99 elements and needs 100 (numel)"),
         ("run fill_u8 buf=nowhere.npy value=1 numel=4", "nowhere.npy"),
+        ("run fill_u8 buf=zeros:4 value=-4 numel=4", "-4 is out of range for u8"),
+        ("run fill_u8 buf=zeros:4 value=7 numel=-4", "-4 is out of range for usize"),
+        ("run fill_u8 buf=zeros:4 value=x numel=4", "`x` is not a whole number"),
+        ("run fill_f32 buf=zeros:4 value=x numel=4", "`x` is not a number"),
+        ("run fill_u8 buf=zeros:x value=7 numel=4", "`x` is not a number of elements"),
+        ("run fill_u8 buf=random:4:x value=7 numel=4", "`x` is not a seed"),
+        ("run fill_u8 buf=f32:zeros:4 value=7 numel=4", "of type u8, not f32"),
     ] {
-        let output = run(&args.split(' ').collect::<Vec<_>>());
-        assert_eq!(output.status.code(), Some(2), "{args}");
-        assert!(stderr(&output).contains(message), "{args}: {}", stderr(&output));
+        refused(args, message);
     }
 }
 
@@ -251,7 +569,7 @@ fn check_finds_nothing_in_any_order_of_a_right_kernel() {
 }
 
 #[test]
-fn check_finds_what_does_no_visible_harm() {
+fn check_runs_memory_that_is_too_short() {
     // The kernel reads more than anyone has written: a buffer of which the host filled one element.
     let output = run(&[
         "check",
@@ -328,7 +646,7 @@ fn a_page_needs_nothing_else_and_shows_the_source() {
 }
 
 #[test]
-fn kernels_of_a_code_object_run_by_types_and_positions() {
+fn kernels_of_a_code_object_run_by_the_record_in_it() {
     let folder = scratch("object");
     let object = folder.join("affine.elf");
     std::fs::write(&object, candle_amdgpu::AFFINE.object("gfx90a").unwrap().bytes).unwrap();
@@ -338,32 +656,127 @@ fn kernels_of_a_code_object_run_by_types_and_positions() {
         program.env_remove("CANDLE_AMDGPU_DEVICE").args([command, "affine_f32", "--object"]).arg(&object);
         program.args(args.split(' ')).output().unwrap()
     };
+    let args = "numel=3 num_dims=1 info=null inp=[1,2,3] out=zeros:3 mul=2 add=1";
+    let output = with("check", args);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(
+        stdout(&output).contains("affine_f32 on gfx90a: nothing found in 1 workgroup, 4 waves,"),
+        "{}",
+        stdout(&output)
+    );
+    let output = with("run", args);
+    assert_eq!(stdout(&output).trim(), "out = [3, 5, 7]", "{}", stderr(&output));
+    // Positions, types and a geometry may be given all the same.
+    let all =
+        "--grid 1 --block 64 numel=usize:3 1=usize:1 2=null 3=f32:[1,2,3] 4=f32:zeros:3 5=f32:2 add=f32:1";
+    let output = with("profile", all);
+    assert!(stdout(&output).contains("affine_f32 on gfx90a: 1 workgroup ("), "{}", stderr(&output));
+    let output = with("check", &args.replace("numel=3", "numel=4"));
+    assert_eq!(output.status.code(), Some(1), "{}", stdout(&output));
+    assert!(stderr(&output).starts_with("error: ") && stderr(&output).contains("out of bounds"));
+    for (from, to, message) in [
+        ("numel=3", "numel=u32:3", "the parameter is of type usize, not u32"),
+        ("mul=2", "mul=f16:2", "the parameter is of type f32, not f16"),
+        ("mul=2", "mul=float:2", "`float:2` is not a number"),
+        ("add=1", "7=1", "no parameter `7`"),
+        ("numel=3", "numel=4", "`inp` has 3 elements and needs 4 (numel)"),
+        ("inp=[1,2,3]", "inp=[]", "`inp` has 0 elements and needs 3 (numel)"),
+    ] {
+        is_refused(&with("run", &args.replace(from, to)), to, message);
+    }
+    for command in ["run", "profile", "check"] {
+        let output = with(command, "--elements 1000");
+        assert!(output.status.success(), "{}", stderr(&output));
+    }
+    // The lines of the kernel, by its name or by one like it.
+    let shown =
+        |args: &[&str]| program().arg("disasm").args(args).arg("--object").arg(&object).output().unwrap();
+    let output = shown(&["affine_f32"]);
+    assert!(stdout(&output).starts_with("affine_f32 for gfx90a: "), "{}", stderr(&output));
+    assert_eq!(stdout(&output), stdout(&run(&["disasm", "affine_f32", "--gfx", "gfx90a"])));
+    is_refused(
+        &shown(&["afine_f32"]),
+        "afine_f32",
+        "there is no kernel `afine_f32`; did you mean `affine_f32`",
+    );
+    is_refused(&shown(&["affine_f32", "--gfx", "gfx1100"]), "gfx1100", "gfx90a");
+    refused("check --object nowhere.elf k", "cannot read nowhere.elf");
+    refused("disasm --object nowhere.elf k", "cannot read nowhere.elf");
+}
+
+#[test]
+fn arguments_are_made_up_from_a_record_alone() {
+    // Kernels that no family of this build has: the same code under other names.
+    let folder = scratch("record");
+    for (family, from, to) in [
+        (candle_amdgpu::AFFINE, "affine_f32", "bffine_f32"),
+        (candle_amdgpu::REDUCE, "softmax_f32", "toftmax_f32"),
+        (candle_amdgpu::FILL, "fill_u8", "gill_u8"),
+    ] {
+        let object = folder.join("renamed.elf");
+        let bytes = family.object("gfx1100").unwrap().bytes.to_vec();
+        std::fs::write(&object, replaced(bytes, from, to)).unwrap();
+        let with = |args: &[&str]| {
+            let mut program = program();
+            program.args(["check", to, "--object"]).arg(&object).args(args).output().unwrap()
+        };
+        let output = with(&["--elements", "1000"]);
+        assert!(output.status.success(), "{}", stderr(&output));
+        assert!(
+            stdout(&output).starts_with(&format!("{to} on gfx1100: nothing found in ")),
+            "{}",
+            stdout(&output)
+        );
+    }
+}
+
+/// With one text in place of another of the same length.
+fn replaced(mut bytes: Vec<u8>, from: &str, to: &str) -> Vec<u8> {
+    assert_eq!(from.len(), to.len());
+    let places: Vec<_> =
+        bytes.windows(from.len()).enumerate().filter(|(_, w)| *w == from.as_bytes()).collect();
+    let places: Vec<_> = places.into_iter().map(|(at, _)| at).collect();
+    assert!(!places.is_empty());
+    for at in places {
+        bytes[at..at + to.len()].copy_from_slice(to.as_bytes());
+    }
+    bytes
+}
+
+#[test]
+fn kernels_without_a_record_need_types_and_a_geometry() {
+    let folder = scratch("no-record");
+    let object = folder.join("affine.elf");
+    let bytes = candle_amdgpu::AFFINE.object("gfx90a").unwrap().bytes.to_vec();
+    std::fs::write(&object, replaced(bytes, ".amdgpu.kernels", ".other_section_")).unwrap();
+    let with = |args: &str| {
+        let mut program = program();
+        program.env_remove("CANDLE_AMDGPU_DEVICE").args(["check", "affine_f32", "--object"]).arg(&object);
+        program.args(args.split(' ')).output().unwrap()
+    };
     let args =
         "--grid 1 --block 64 numel=usize:3 1=usize:1 2=null 3=f32:[1,2,3] 4=f32:zeros:3 5=f32:2 add=f32:1";
-    let output = with("check", args);
+    let output = with(args);
     assert!(output.status.success(), "{}", stderr(&output));
     assert!(
         stdout(&output).contains("affine_f32 on gfx90a: nothing found in 1 workgroup, 1 wave,"),
         "{}",
         stdout(&output)
     );
-    let output = with("profile", args);
-    assert!(stdout(&output).contains("affine_f32 on gfx90a: 1 workgroup ("), "{}", stderr(&output));
-    let output = with("check", &args.replace("numel=usize:3", "numel=usize:4"));
-    assert_eq!(output.status.code(), Some(1), "{}", stdout(&output));
     for (from, to, message) in [
         ("numel=usize:3", "numel=u32:3", "the parameter has 8 bytes, 4 are given"),
         ("5=f32:2", "5=2", "a type comes first"),
-        ("5=f32:2", "5=float:2", "`float` is no type"),
+        ("5=f32:2", "5=float:2", "there is no type `float`; did you mean"),
         ("add=f32:1", "7=f32:1", "no parameter `7`"),
+        ("--grid 1 --block 64 ", "", "--grid and --block are needed"),
     ] {
-        let output = with("check", &args.replace(from, to));
-        assert_eq!(output.status.code(), Some(2), "{to}");
-        assert!(stderr(&output).contains(message), "{to}: {}", stderr(&output));
+        is_refused(&with(&args.replace(from, to)), to, message);
     }
-    let output = run(&["check", "--object", "nowhere.elf", "k", "--grid", "1", "--block", "1"]);
-    assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("cannot read nowhere.elf"), "{}", stderr(&output));
+    is_refused(&with("--elements 100"), "--elements", "a record of their types");
+    // A record that is damaged is not one that is missing.
+    let bytes = candle_amdgpu::AFFINE.object("gfx90a").unwrap().bytes.to_vec();
+    std::fs::write(&object, replaced(bytes, "AMDK", "KAMD")).unwrap();
+    is_refused(&with(args), "damaged", "a record must begin with `AMDK`");
 }
 
 #[test]

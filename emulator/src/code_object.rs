@@ -25,7 +25,7 @@ const MAX_KERNARG: u64 = 1 << 16;
 const NOTE_METADATA: u32 = 32;
 
 /// Why bytes are no code object that can be run.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ObjectError {
     /// Not a 64-bit little-endian ELF file, or one that is cut off or inconsistent.
@@ -99,6 +99,8 @@ pub enum ObjectError {
     #[error(transparent)]
     BadBundle(#[from] BundleError),
 }
+
+debug_is_display!(ObjectError);
 
 /// A parsed code object. Cheap to clone.
 #[derive(Clone, Debug)]

@@ -54,7 +54,7 @@ pub enum Fault {
         gfx: Gfx,
     },
     /// Bytes that are no instruction.
-    #[error("{word:#010x} is no instruction of {gfx}")]
+    #[error("{word:#010x} is not an instruction of {gfx}")]
     IllegalInstruction {
         /// The dword at the program counter.
         word: u32,
@@ -68,7 +68,7 @@ pub enum Fault {
         pc: u64,
     },
     /// An access outside of every allocation.
-    #[error("{access} of {size} bytes at {address:#x} is out of bounds: {nearest}")]
+    #[error("{access} of {} at {address:#x} is out of bounds: {nearest}", bytes(*size))]
     OutOfBounds {
         /// Read, write or atomic.
         access: Access,
@@ -80,7 +80,7 @@ pub enum Fault {
         nearest: Nearest,
     },
     /// An access to memory that was freed.
-    #[error("{access} of {size} bytes at {address:#x} after it was freed: {nearest}")]
+    #[error("{access} of {} at {address:#x} after it was freed: {nearest}", bytes(*size))]
     UseAfterFree {
         /// Read, write or atomic.
         access: Access,
@@ -92,7 +92,7 @@ pub enum Fault {
         nearest: Nearest,
     },
     /// An LDS access beyond what the workgroup has.
-    #[error("{access} of {size} bytes at LDS offset {offset:#x}; the workgroup has {limit} bytes of LDS")]
+    #[error("{access} of {} at LDS offset {offset:#x}; the workgroup has {} of LDS", bytes(*size), bytes(*limit))]
     LdsOutOfBounds {
         /// Read, write or atomic.
         access: Access,
@@ -104,7 +104,7 @@ pub enum Fault {
         limit: u32,
     },
     /// A scratch access beyond what a work-item has.
-    #[error("{access} of {size} bytes at scratch offset {offset}; a work-item has {limit} bytes of scratch")]
+    #[error("{access} of {} at scratch offset {offset}; a work-item has {} of scratch", bytes(*size), bytes(*limit))]
     ScratchOutOfBounds {
         /// Read or write.
         access: Access,
@@ -118,8 +118,10 @@ pub enum Fault {
     /// A scratch access beyond the stack of a kernel that calls functions of which the compiler did not know how much they
     /// need: it has what [`LaunchOptions::stack_size`](crate::LaunchOptions::stack_size) says.
     #[error(
-        "{access} of {size} bytes at scratch offset {offset}: the stack overflows; the kernel's metadata does not say how \
-         much its calls need (.uses_dynamic_stack), so a work-item has {limit} bytes (hipLimitStackSize)"
+        "{access} of {} at scratch offset {offset}: the stack overflows; the kernel's metadata does not say how \
+         much its calls need (.uses_dynamic_stack), so a work-item has {} (hipLimitStackSize)",
+        bytes(*size),
+        bytes(*limit)
     )]
     StackOverflow {
         /// Read or write.
@@ -132,7 +134,7 @@ pub enum Fault {
         limit: u32,
     },
     /// An access that needs a larger alignment.
-    #[error("{access} of {size} bytes at {address:#x} in {space}, which must be aligned to {alignment}")]
+    #[error("{access} of {} at {address:#x} in {space}, which must be aligned to {alignment}", bytes(*size))]
     Misaligned {
         /// Read, write or atomic.
         access: Access,
@@ -146,7 +148,9 @@ pub enum Fault {
         alignment: u32,
     },
     /// A wave executed more instructions than the launch allows.
-    #[error("a wave executed {budget} instructions and did not end: an endless loop, or raise the budget")]
+    #[error(
+        "a wave executed {budget} instructions and did not end: an endless loop, or a limit that is too low"
+    )]
     Budget {
         /// Instructions that a wave may execute.
         budget: u64,
@@ -192,7 +196,8 @@ pub enum Fault {
     },
     /// Check mode: memory that nobody has written is read.
     #[error(
-        "read of {size} bytes of uninitialised {space} at {address:#x}{}{}",
+        "read of {} of uninitialised {space} at {address:#x}{}{}",
+        bytes(*size),
         within(nearest),
         if *space == Space::Lds { ": nobody has written it, or a barrier is missing and the writer comes later" } else { "" }
     )]
@@ -239,7 +244,8 @@ pub enum Fault {
     /// Check mode: two waves access the same bytes, one of them writes, and the barrier in between does not order them: the
     /// earlier one's wave came to it without having waited for its access.
     #[error(
-        "{access} of {size} bytes {} may come before {other}: no wait for {counter} between that and the barrier{}",
+        "{access} of {} {} may come before {other}: no wait for {counter} between that and the barrier{}",
+        bytes(*size),
         at_in(*space, *address),
         nearest.as_ref().map(|nearest| format!(" ({nearest})")).unwrap_or_default()
     )]
@@ -262,7 +268,7 @@ pub enum Fault {
         places: Vec<CodePlace>,
     },
     /// Check mode: two waves access the same LDS bytes, one of them writes, and no barrier lies between.
-    #[error("{access} of {size} bytes at LDS offset {offset:#x} races with {other}: no barrier lies between")]
+    #[error("{access} of {} at LDS offset {offset:#x} races with {other}: no barrier lies between", bytes(*size))]
     LdsRace {
         /// What this instruction does.
         access: Access,
@@ -275,7 +281,8 @@ pub enum Fault {
     },
     /// Check mode: two waves access the same bytes of global memory, one of them writes, and nothing orders them.
     #[error(
-        "{access} of {size} bytes at {address:#x} races with {other}: nothing orders the two ({nearest})"
+        "{access} of {} at {address:#x} races with {other}: nothing orders the two ({nearest})",
+        bytes(*size)
     )]
     GlobalRace {
         /// What this instruction does.
@@ -421,6 +428,11 @@ fn counted(count: u32, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
+/// `1 byte`, `2 bytes`.
+fn bytes(count: u32) -> String {
+    counted(count, "byte")
+}
+
 /// `1 of 2 waves waits`, `2 of 3 waves wait`.
 fn waiting_of(waiting: u32, waves: u32) -> String {
     format!("{waiting} of {} {}", counted(waves, "wave"), if waiting == 1 { "waits" } else { "wait" })
@@ -495,8 +507,11 @@ impl fmt::Display for Nearest {
             offset if offset.unsigned_abs() > NEAR.saturating_add(allocation.size) => {
                 return f.write_str("nothing is allocated near it");
             }
+            -1 => f.write_str("1 byte before")?,
             offset if offset < 0 => write!(f, "{} bytes before", -offset)?,
+            1 if size > 1 => f.write_str("1 byte into")?,
             offset if offset < size => write!(f, "{offset} bytes into")?,
+            offset if offset == size + 1 => f.write_str("1 byte past the end of")?,
             offset => write!(f, "{} bytes past the end of", offset - size)?,
         }
         write!(f, " {allocation}")
@@ -526,6 +541,29 @@ pub struct Site {
     pub source: Vec<SourceLine>,
 }
 
+impl fmt::Display for Site {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [x, y, z] = self.workgroup;
+        write!(f, "workgroup ({x}, {y}, {z}), wave {}", self.wave)?;
+        if let Some(lane) = self.lane {
+            write!(f, ", lane {lane}")?;
+        }
+        if let Some([x, y, z]) = self.work_item {
+            write!(f, " (work-item ({x}, {y}, {z}))")?;
+        }
+        write!(f, "\n  at {:#x}: {}", self.pc, self.instruction)?;
+        for call in &self.calls {
+            write!(f, "\n  called at {call:#x}")?;
+        }
+        list(f, &self.source)
+    }
+}
+
+/// Source lines, one below the other.
+fn list(f: &mut fmt::Formatter<'_>, source: &[SourceLine]) -> fmt::Result {
+    source.iter().try_for_each(|line| write!(f, "\n     {line}"))
+}
+
 /// A position in the kernel's source.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct SourceLine {
@@ -553,12 +591,12 @@ impl fmt::Display for SourceLine {
 }
 
 /// The error of a launch: the fault, the kernel and, once it runs, where.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct FaultReport {
     inner: Box<Inner>,
 }
 
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq)]
 struct Inner {
     fault: Fault,
     kernel: String,
@@ -594,27 +632,14 @@ impl FaultReport {
 
 impl std::error::Error for FaultReport {}
 
+debug_is_display!(FaultReport);
+
 impl fmt::Display for FaultReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Inner { fault, kernel, gfx, site } = &*self.inner;
         write!(f, "{fault}\n  kernel {kernel} on {gfx}")?;
         let Some(site) = site else { return Ok(()) };
-        let [x, y, z] = site.workgroup;
-        write!(f, ", workgroup ({x}, {y}, {z}), wave {}", site.wave)?;
-        if let Some(lane) = site.lane {
-            write!(f, ", lane {lane}")?;
-        }
-        if let Some([x, y, z]) = site.work_item {
-            write!(f, " (work-item ({x}, {y}, {z}))")?;
-        }
-        write!(f, "\n  at {:#x}: {}", site.pc, site.instruction)?;
-        for call in &site.calls {
-            write!(f, "\n  called at {call:#x}")?;
-        }
-        let list = |f: &mut fmt::Formatter<'_>, source: &[SourceLine]| {
-            source.iter().try_for_each(|line| write!(f, "\n     {line}"))
-        };
-        list(f, &site.source)?;
+        write!(f, ", {site}")?;
         if let Some(other) = fault.other_access().filter(|other| !other.source.is_empty()) {
             write!(f, "\n  the other access at {:#x}", other.pc)?;
             list(f, &other.source)?;

@@ -73,9 +73,11 @@ pub enum Generation {
 }
 
 /// A target name that the emulator does not know.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown target `{0}`: the emulator knows {names}", names = Gfx::ALL.map(Gfx::name).join(", "))]
 pub struct UnknownGfx(pub String);
+
+debug_is_display!(UnknownGfx);
 
 impl Gfx {
     /// Every target, oldest family first.

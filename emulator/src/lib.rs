@@ -92,6 +92,17 @@
 #[cfg(test)]
 extern crate self as amdgpu_emulator;
 
+/// Errors are read by people, also where `main` returns them or `unwrap` meets them: their `Debug` is their text.
+macro_rules! debug_is_display {
+    ($($error:ty),*) => {$(
+        impl std::fmt::Debug for $error {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                std::fmt::Display::fmt(self, f)
+            }
+        }
+    )*};
+}
+
 pub mod bundle;
 pub mod code_object;
 #[cfg(feature = "exec")]
@@ -127,10 +138,10 @@ pub use exec::op::Unit;
 pub use fault::{Fault, FaultReport};
 pub use gfx::{CodeTarget, Generation, Generic, Gfx, UnknownGfx};
 #[cfg(feature = "exec")]
-pub use machine::{Kernel, Launch, LaunchOptions, LoadError, LoadedModule, Machine, MachineOptions};
+pub use machine::{Kernel, Launch, LaunchOptions, LoadError, LoadedModule, Machine, MachineOptions, Watch};
 #[cfg(feature = "exec")]
 pub use memory::{Allocation, MemoryError};
 #[cfg(feature = "exec")]
 pub use profile::Profile;
 #[cfg(feature = "exec")]
-pub use report::Report;
+pub use report::{Report, Running};

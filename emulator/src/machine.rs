@@ -1,7 +1,9 @@
 //! One emulated GPU.
 
+use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use crate::code_object::{CodeObject, Features, KernelInfo, ObjectError};
 use crate::dispatch;
@@ -9,7 +11,7 @@ use crate::exec::Code;
 use crate::fault::FaultReport;
 use crate::gfx::{CodeTarget, Gfx};
 use crate::memory::{Allocation, Memory, MemoryError};
-use crate::report::Report;
+use crate::report::{Report, Running};
 use crate::source::Lines;
 
 /// What a machine is made with.
@@ -33,7 +35,7 @@ pub struct Machine {
 }
 
 /// Why a code object could not be loaded.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadError {
     /// It is for another target.
@@ -59,6 +61,8 @@ pub enum LoadError {
     #[error(transparent)]
     Memory(#[from] MemoryError),
 }
+
+debug_is_display!(LoadError);
 
 /// A code object that a machine has loaded. Cheap to clone.
 #[derive(Clone)]
@@ -113,7 +117,7 @@ pub struct Launch<'a> {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LaunchOptions {
-    /// Look for bugs that do no visible harm: uninitialised reads, races, missing waits.
+    /// Look for bugs that need not show in the results: uninitialised reads, races, missing waits.
     pub check: bool,
     /// Count what [`Report`] has beyond the totals.
     pub profile: bool,
@@ -125,9 +129,26 @@ pub struct LaunchOptions {
     pub perturb: Option<u64>,
     /// Instructions that one wave may execute.
     pub instruction_budget: u64,
+    /// Who is told of a launch that takes long; by default nobody.
+    pub watch: Option<Watch>,
     /// Bytes of stack of a work-item of kernels whose metadata says `.uses_dynamic_stack`: HIP's `hipLimitStackSize`, and
     /// its default. As in AMD's runtime a kernel has no less than it asks for, and of this no more than 16 KiB.
     pub stack_size: u32,
+}
+
+/// Who is told that a launch is still running.
+#[derive(Clone)]
+pub struct Watch {
+    /// How long a launch may take before somebody is told; afterwards they are told each time that twice as long has passed.
+    pub after: Duration,
+    /// Is called from a thread of the launch, which goes on when it returns.
+    pub tell: Arc<dyn Fn(&Running) + Send + Sync>,
+}
+
+impl fmt::Debug for Watch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watch").field("after", &self.after).finish_non_exhaustive()
+    }
 }
 
 impl Default for LaunchOptions {
@@ -139,6 +160,7 @@ impl Default for LaunchOptions {
             shuffle: None,
             perturb: None,
             instruction_budget: 1 << 32,
+            watch: None,
             stack_size: 1024,
         }
     }

@@ -162,19 +162,24 @@ impl Profile {
     }
 }
 
+/// `1 wave`, `2 waves`.
+fn counted(count: u64, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
 impl fmt::Display for Profile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let total = self.total();
         writeln!(
             f,
-            "{} on {}: {} wave instructions, {} of lanes active, {} waves per SIMD, {} atomics, {} barriers",
+            "{} on {}: {} wave instructions, {} of lanes active, {} per SIMD, {}, {}",
             self.kernel,
             self.gfx,
             total.executed,
             percent(total.active_lanes, total.lanes),
-            self.waves_per_simd,
-            total.atomics,
-            total.barriers,
+            counted(self.waves_per_simd.into(), "wave"),
+            counted(total.atomics, "atomic"),
+            counted(total.barriers, "barrier"),
         )?;
         writeln!(
             f,

@@ -1,5 +1,10 @@
 //! What a launch did.
 
+use std::fmt;
+use std::time::Duration;
+
+use crate::fault::Site;
+use crate::gfx::Gfx;
 use crate::profile::Profile;
 
 /// Counts of one launch. They depend on the kernel, its arguments and its input alone, not on the number of
@@ -25,5 +30,38 @@ impl Report {
         self.waves += other.waves;
         self.wave_instructions += other.wave_instructions;
         self.lane_instructions += other.lane_instructions;
+    }
+}
+
+/// What a launch is at that takes long.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Running {
+    /// The kernel's name.
+    pub kernel: String,
+    /// The target.
+    pub gfx: Gfx,
+    /// How long the launch has taken.
+    pub elapsed: Duration,
+    /// Workgroups that have ended.
+    pub ended: u64,
+    /// Workgroups of the launch.
+    pub workgroups: u64,
+    /// Instructions that the wave of `site` has executed.
+    pub executed: u64,
+    /// The wave that had its turn, and its last instruction.
+    pub site: Site,
+}
+
+impl fmt::Display for Running {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Running { kernel, gfx, elapsed, ended, workgroups, executed, site } = self;
+        write!(
+            f,
+            "still running after {:.0} s: kernel {kernel} on {gfx}, {ended} of {workgroups} {} done, {executed} \
+             instructions by {site}",
+            elapsed.as_secs_f64(),
+            if *workgroups == 1 { "workgroup" } else { "workgroups" }
+        )
     }
 }

@@ -2,7 +2,7 @@
 //! are right.
 //!
 //! A file has a comment, the launch, the program, and behind `---` the report. Run with `BLESS=1` to write the
-//! reports anew; read the difference before you commit it.
+//! reports again; read the difference before you commit it.
 
 mod support;
 

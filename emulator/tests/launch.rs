@@ -4,7 +4,10 @@ mod support;
 
 use amdgpu_emulator::{
     CodeObject, Fault, FaultReport, Gfx, Launch, LaunchOptions, LoadError, Machine, MachineOptions, Report,
+    Running, Watch,
 };
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use support::Kernel;
 
 fn machine(gfx: Gfx) -> Machine {
@@ -193,6 +196,58 @@ fn an_endless_loop_runs_out_of_its_budget() {
         launch(&machine, &Kernel::new(Gfx::Gfx1100, program).build(), [1; 3], [32, 1, 1], &[], options)
             .unwrap_err();
     assert_eq!(*report.fault(), Fault::Budget { budget: 1000 });
+}
+
+#[test]
+fn a_launch_that_takes_long_says_where_it_is() {
+    // asm Gfx1100
+    let program = "
+        s_nop 0 ; bf800000
+        s_branch 65534 ; bfa0fffe
+    ";
+    let machine = machine(Gfx::Gfx1100);
+    let object = Kernel::new(Gfx::Gfx1100, program).build();
+    for (check, shuffle) in [(false, None), (true, None), (false, Some(7))] {
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let to = told.clone();
+        let tell = Arc::new(move |running: &Running| to.lock().unwrap().push(running.clone()));
+        let mut options = LaunchOptions::default();
+        (options.check, options.shuffle) = (check, shuffle);
+        options.watch = Some(Watch { after: Duration::ZERO, tell });
+        options.instruction_budget = 1000;
+        launch(&machine, &object, [1; 3], [32, 1, 1], &[], options.clone()).unwrap_err();
+        assert_eq!(*told.lock().unwrap(), [], "nobody looks at the clock so soon");
+        options.instruction_budget = 100_000;
+        launch(&machine, &object, [1; 3], [32, 1, 1], &[], options).unwrap_err();
+        let told = told.lock().unwrap();
+        let first = &told[0];
+        assert_eq!(
+            (first.kernel.as_str(), first.gfx, first.ended, first.workgroups),
+            ("test", Gfx::Gfx1100, 0, 1)
+        );
+        assert!((65_536..65_600).contains(&first.executed), "{first}");
+        let text = first.to_string();
+        assert!(text.starts_with("still running after "), "{text}");
+        assert!(text.contains(" s: kernel test on gfx1100, 0 of 1 workgroup done, 65"), "{text}");
+        assert!(text.contains(" instructions by workgroup (0, 0, 0), wave 0\n  at 0x"), "{text}");
+        assert!(text.ends_with(": s_branch 65534") || text.ends_with(": s_nop 0"), "{text}");
+    }
+}
+
+#[test]
+fn errors_are_shown_as_their_text() {
+    let machine = machine(Gfx::Gfx1100);
+    let object = Kernel::new(Gfx::Gfx1100, "s_branch 65535 ; bfa0ffff").build();
+    let mut options = LaunchOptions::default();
+    options.instruction_budget = 10;
+    let fault = launch(&machine, &object, [1; 3], [32, 1, 1], &[], options).unwrap_err();
+    assert_eq!(format!("{fault:?}"), fault.to_string());
+    let memory = machine.alloc(1 << 40).unwrap_err();
+    assert_eq!(format!("{memory:?}"), memory.to_string());
+    let object = CodeObject::parse(b"no ELF file").unwrap_err();
+    assert_eq!(format!("{object:?}"), object.to_string());
+    let gfx = "gfx0".parse::<Gfx>().unwrap_err();
+    assert_eq!(format!("{gfx:?}"), gfx.to_string());
 }
 
 #[test]

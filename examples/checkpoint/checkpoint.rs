@@ -20,7 +20,7 @@ pub enum CheckpointError {
         path.display()
     )]
     WrongLength { path: PathBuf, bytes: usize, source: SafeTensorError },
-    #[error("{} is no safetensors file", path.display())]
+    #[error("{} is not a safetensors file", path.display())]
     NotSafetensors { path: PathBuf, source: SafeTensorError },
     #[error("{} has no tensor of type F16, BF16, F32 or F64 to run on; it has {skipped}", path.display())]
     NoFloats { path: PathBuf, skipped: String },
@@ -186,10 +186,10 @@ mod tests {
     fn another_kind_of_file_is_said_to_be_no_safetensors() {
         for bytes in [&b"PK\x03\x04 a zip archive, say"[..], b"<html><body>Not found</body></html>"] {
             let error = error(bytes);
-            assert!(error.ends_with("is no safetensors file: header too large"), "{error}");
+            assert!(error.ends_with("is not a safetensors file: header too large"), "{error}");
         }
         let error = error(b"\x0a\0\0\0\0\0\0\0{\"a\": 1, }");
-        assert!(error.contains("is no safetensors file: invalid JSON in header"), "{error}");
+        assert!(error.contains("is not a safetensors file: invalid JSON in header"), "{error}");
     }
 
     #[test]

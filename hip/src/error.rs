@@ -9,7 +9,7 @@ use crate::codes::*;
 use crate::select::SelectError;
 
 /// Why a call failed. C callers get [`Error::code`]; the text is kept for [`last_error`].
-#[derive(Debug, Clone, thiserror::Error)]
+#[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the texts say what the fields are")]
 pub enum Error {
@@ -94,6 +94,8 @@ pub enum Error {
     #[error("a bug in the emulated runtime: {0}")]
     Panic(String),
 }
+
+debug_is_display!(Error);
 
 impl Error {
     /// A launch whose workgroups would have to wait for each other.

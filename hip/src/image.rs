@@ -20,7 +20,7 @@ pub(crate) unsafe fn bytes_at<'a>(image: *const c_void) -> Result<&'a [u8], Erro
     if (image as usize) < 4096 {
         return Err(match image.is_null() {
             true => Error::Null("image"),
-            false => wrong(format!("{:#x} is no address of a code object", image as usize)),
+            false => wrong(format!("{:#x} is not the address of a code object", image as usize)),
         });
     }
     let start = image.cast::<u8>();

@@ -41,6 +41,17 @@
 //! workgroup, lane, instruction and source line; [`last_fault`] keeps it. Work that was submitted behind the fault
 //! is dropped. Once it has been returned, stream and device go on as if nothing had happened, which a GPU would not.
 
+/// Errors are read by people, also where `main` returns them or `unwrap` meets them: their `Debug` is their text.
+macro_rules! debug_is_display {
+    ($error:ty) => {
+        impl std::fmt::Debug for $error {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                std::fmt::Display::fmt(self, f)
+            }
+        }
+    };
+}
+
 #[macro_use]
 mod api;
 mod codes;
@@ -50,6 +61,7 @@ mod image;
 mod real;
 mod report;
 mod select;
+mod settings;
 mod types;
 
 pub use api::*;
@@ -62,4 +74,5 @@ pub use report::*;
 pub use select::{
     BackendInfo, BackendKind, Choice, DEFAULT_TARGETS, DEVICE_VARIABLE, SelectError, backend_info, choose,
 };
+pub use settings::{BUDGET_VARIABLE, CHECK_VARIABLE, PATIENCE_VARIABLE, PROFILE_VARIABLE, SEED_VARIABLE};
 pub use types::*;

@@ -28,7 +28,7 @@ pub extern "C" fn amdhip64_is_candle_amdgpu() -> c_int {
 }
 
 /// Why the real library is not used.
-#[derive(Debug, Clone, thiserror::Error)]
+#[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum RealLibraryError {
     /// None of the names loads.
@@ -49,6 +49,8 @@ pub enum RealLibraryError {
     },
 }
 
+debug_is_display!(RealLibraryError);
+
 /// The loaded library, which has at least one device.
 pub(crate) struct RealLibrary {
     library: Library,
@@ -58,7 +60,7 @@ pub(crate) struct RealLibrary {
 
 impl fmt::Display for RealLibrary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} has {} device(s)", self.name, self.devices)
+        write!(f, "{} has {} device{}", self.name, self.devices, if self.devices == 1 { "" } else { "s" })
     }
 }
 

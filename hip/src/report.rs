@@ -7,17 +7,23 @@
 //! |---|---|
 //! | `CANDLE_AMDGPU_CHECK=1` | looks for uninitialised reads, races and missing waits |
 //! | `CANDLE_AMDGPU_SEED=N` | runs workgroups and waves in an order drawn from N |
+//! | `CANDLE_AMDGPU_BUDGET=N` | ends a wave that executes N instructions, with a fault (default 2^32) |
+//! | `CANDLE_AMDGPU_PATIENCE=S` | says where the launch is after S seconds, and again each time that takes twice as long (default 10; 0 for never) |
 //! | `CANDLE_AMDGPU_PROFILE=1` | writes a line to standard error |
 //! | `CANDLE_AMDGPU_PROFILE=full` | writes the line and tables by unit and source line to standard error |
 //! | `CANDLE_AMDGPU_PROFILE=FILE` | appends the line to the file, or folded stacks if its name ends in `.folded` |
 //!
+//! A value that is none of these is an error of every call.
+//!
 //! All of it is about emulated devices; with real ones there is nothing to tell, and the answer is `None` or an
 //! error that says so.
 
+use std::cell::Cell;
 use std::fmt;
 use std::io::Write;
+use std::marker::PhantomData;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use amdgpu_emulator::{FaultReport, Gfx, LaunchOptions, Machine, Report};
 
@@ -66,88 +72,8 @@ impl fmt::Display for LaunchRecord {
     }
 }
 
-/// The variable that switches check mode on for a whole process.
-pub const CHECK_VARIABLE: &str = "CANDLE_AMDGPU_CHECK";
-
-/// The variable that switches profiling on for a whole process, and says where the lines go.
-pub const PROFILE_VARIABLE: &str = "CANDLE_AMDGPU_PROFILE";
-
-/// The variable whose number draws the order of workgroups and waves.
-pub const SEED_VARIABLE: &str = "CANDLE_AMDGPU_SEED";
-
-/// A variable's value, unless it is empty or says no.
-fn variable(name: &str) -> Option<String> {
-    std::env::var(name).ok().filter(|value| !matches!(&**value, "" | "0"))
-}
-
-/// How devices run launches before anyone changes it.
-pub(crate) fn initial_options() -> LaunchOptions {
-    let mut options = LaunchOptions::default();
-    options.check = variable(CHECK_VARIABLE).is_some();
-    options.profile = variable(PROFILE_VARIABLE).is_some();
-    if let Ok(seed) = std::env::var(SEED_VARIABLE) {
-        options.shuffle = seed.parse().ok();
-        if options.shuffle.is_none() && !seed.is_empty() {
-            eprintln!("amdhip64: {SEED_VARIABLE}=`{seed}` is no whole number; the order stays ascending");
-        }
-    }
-    options
-}
-
-/// Where profiles go, and what of them.
-struct ProfileOutput {
-    to: Mutex<Box<dyn Write + Send>>,
-    format: Format,
-}
-
-#[derive(Clone, Copy)]
-enum Format {
-    Line,
-    Full,
-    Folded,
-}
-
-impl ProfileOutput {
-    fn from_variable() -> Option<ProfileOutput> {
-        let value = variable(PROFILE_VARIABLE)?;
-        let stderr = |format| Some(ProfileOutput { to: Mutex::new(Box::new(std::io::stderr())), format });
-        match &*value {
-            "1" => return stderr(Format::Line),
-            "full" => return stderr(Format::Full),
-            _ => {}
-        }
-        let format = if value.ends_with(".folded") { Format::Folded } else { Format::Line };
-        match std::fs::File::options().create(true).append(true).open(&value) {
-            Ok(file) => Some(ProfileOutput { to: Mutex::new(Box::new(file)), format }),
-            Err(error) => {
-                eprintln!("amdhip64: {PROFILE_VARIABLE}=`{value}` cannot be written: {error}");
-                None
-            }
-        }
-    }
-
-    fn text(&self, record: &LaunchRecord) -> String {
-        let line = format!("amdhip64: profile: {record}\n");
-        match (self.format, &record.report.profile) {
-            (Format::Full, Some(profile)) => format!("{line}{profile}\n"),
-            (Format::Folded, Some(profile)) => profile.folded(),
-            _ => line,
-        }
-    }
-}
-
-/// Writes a launch's profile to where the variable says; without the variable, nowhere.
-pub(crate) fn write_profile(record: &LaunchRecord) {
-    static OUTPUT: OnceLock<Option<ProfileOutput>> = OnceLock::new();
-    if let Some(output) = OUTPUT.get_or_init(ProfileOutput::from_variable) {
-        let text = output.text(record);
-        let mut to = output.to.lock().unwrap_or_else(PoisonError::into_inner);
-        // A full disk must not fail the program that is profiled.
-        drop(to.write_all(text.as_bytes()));
-    }
-}
-
 fn device(ordinal: usize) -> Result<&'static Device, Error> {
+    let _text = TakesText::new();
     match backend()? {
         Backend::Emulated(runtime) => runtime.device(i32::try_from(ordinal).unwrap_or(i32::MAX)),
         Backend::Real(library) => Err(Error::Unsupported(format!(
@@ -198,7 +124,7 @@ pub fn set_launch_options(ordinal: usize, options: LaunchOptions) -> Result<(), 
     device(ordinal).map(|device| device.set_options(options))
 }
 
-/// Switches the search for bugs that do no visible harm on or off: uninitialised reads, races, missing waits.
+/// Switches the search for bugs that need not show in the results on or off: uninitialised reads, races, missing waits.
 ///
 /// # Errors
 /// The device is a real one, or does not exist.
@@ -252,14 +178,50 @@ pub struct HeldResources {
 
 static PRINT_FAULTS: AtomicBool = AtomicBool::new(true);
 
-/// Whether a fault is written to standard error when it happens. It is by default, because HIP has only a code for
-/// it; a program that shows [`last_fault`] itself switches this off.
+/// Whether a fault is written to standard error, for callers who only see HIP's code for it. It is by default; a program
+/// that shows [`last_fault`] itself switches this off.
 pub fn set_print_faults(on: bool) {
     PRINT_FAULTS.store(on, Ordering::Relaxed);
 }
 
+thread_local! {
+    static TAKING_TEXT: Cell<usize> = const { Cell::new(0) };
+}
+
+/// While there is one, this thread's calls do not write faults and errors to standard error: whoever makes it hands the text
+/// of [`last_error`](crate::last_error) on. A fault that nobody has been told of by then is written when its stream is
+/// destroyed.
+pub struct TakesText(PhantomData<*const ()>);
+
+impl TakesText {
+    /// From now on, until it is dropped.
+    pub fn new() -> TakesText {
+        TAKING_TEXT.set(TAKING_TEXT.get() + 1);
+        TakesText(PhantomData)
+    }
+}
+
+impl Default for TakesText {
+    fn default() -> TakesText {
+        TakesText::new()
+    }
+}
+
+impl Drop for TakesText {
+    fn drop(&mut self) {
+        TAKING_TEXT.set(TAKING_TEXT.get() - 1);
+    }
+}
+
+/// Whether this thread's caller gets to see texts. There is no state any more while the thread ends.
+pub(crate) fn takes_text() -> bool {
+    TAKING_TEXT.try_with(|count| count.get() > 0).unwrap_or(false)
+}
+
+/// Writes a fault to standard error, if that is wanted.
 pub(crate) fn print_fault(report: &str) {
     if PRINT_FAULTS.load(Ordering::Relaxed) {
-        eprintln!("amdhip64: {report}");
+        // Nobody may be there to read it.
+        drop(writeln!(std::io::stderr(), "amdhip64: {report}"));
     }
 }

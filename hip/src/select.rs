@@ -10,6 +10,8 @@
 //! | `emulator:gfx1201` | one emulated device of that target |
 //! | `emulator:gfx90a,gfx1100` | one emulated device for each name, in this order |
 
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock};
 
 use amdgpu_emulator::Gfx;
@@ -17,6 +19,8 @@ use amdgpu_emulator::Gfx;
 use crate::codes::*;
 use crate::emulated::Runtime;
 use crate::real::{RealLibrary, RealLibraryError};
+use crate::report::{TakesText, takes_text};
+use crate::settings::Settings;
 
 /// The variable that chooses the devices.
 pub const DEVICE_VARIABLE: &str = "CANDLE_AMDGPU_DEVICE";
@@ -25,7 +29,7 @@ pub const DEVICE_VARIABLE: &str = "CANDLE_AMDGPU_DEVICE";
 pub const DEFAULT_TARGETS: [Gfx; 3] = [Gfx::Gfx1100, Gfx::Gfx1030, Gfx::Gfx90a];
 
 /// Why there are no devices.
-#[derive(Debug, Clone, thiserror::Error)]
+#[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum SelectError {
     /// The choice is misspelt.
@@ -39,7 +43,10 @@ pub enum SelectError {
         /// Which part of it is wrong.
         problem: String,
     },
-    /// `hip` was asked for and is not to be had.
+    /// Other variables have wrong values.
+    #[error("{0}")]
+    Variables(String),
+    /// `hip` was asked for and is not available.
     #[error("{DEVICE_VARIABLE}=hip, but {0}; use `auto` or `emulator` to run without an AMD GPU")]
     Real(#[from] RealLibraryError),
     /// The host has no address space left for an emulated device.
@@ -50,11 +57,15 @@ pub enum SelectError {
     TooLate(String),
 }
 
+debug_is_display!(SelectError);
+
 impl SelectError {
     /// The HIP code for it.
     pub fn code(&self) -> hipError_t {
         match self {
-            SelectError::Choice { .. } | SelectError::TooLate(_) => hipErrorInvalidValue,
+            SelectError::Choice { .. } | SelectError::Variables(_) | SelectError::TooLate(_) => {
+                hipErrorInvalidValue
+            }
             SelectError::Real(_) => hipErrorNoDevice,
             SelectError::Machine(_) => hipErrorOutOfMemory,
         }
@@ -130,13 +141,19 @@ pub fn choose(choice: &str) -> Result<(), SelectError> {
 fn select() -> Result<Selected, SelectError> {
     // Held while selecting, so that `choose` cannot come too late without noticing.
     let mut chosen = CHOSEN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let (choice, by) = match (chosen.take(), std::env::var(DEVICE_VARIABLE)) {
+    // What is not UTF-8 is not a choice either, and the error shows it.
+    let value = std::env::var_os(DEVICE_VARIABLE).map(|value| value.to_string_lossy().into_owned());
+    let (choice, by) = match (chosen.take(), value) {
         (Some(choice), _) => (choice, "the program chose it".to_owned()),
-        (None, Ok(value)) if !value.is_empty() => (value.parse()?, format!("{DEVICE_VARIABLE}={value}")),
+        (None, Some(value)) if !value.is_empty() => (value.parse()?, format!("{DEVICE_VARIABLE}={value}")),
         _ => (Choice::Auto, format!("{DEVICE_VARIABLE} is not set")),
     };
+    let settings = Settings::get()?;
     let emulated = |targets: &[Gfx], reason| -> Result<Selected, SelectError> {
-        Ok(Selected { backend: Backend::Emulated(Box::new(Runtime::new(targets)?)), reason })
+        Ok(Selected {
+            backend: Backend::Emulated(Box::new(Runtime::new(targets, &settings.options)?)),
+            reason,
+        })
     };
     match choice {
         Choice::Emulator(targets) => emulated(&targets, by),
@@ -156,17 +173,16 @@ fn select() -> Result<Selected, SelectError> {
 }
 
 fn selected() -> Result<&'static Selected, SelectError> {
-    SELECTED
-        .get_or_init(|| {
-            let selected = select();
-            if let Err(error) = &selected {
-                // C callers see a code only, so the text has to go where a person can read it.
-                eprintln!("amdhip64: {error}");
-            }
-            selected
-        })
-        .as_ref()
-        .map_err(SelectError::clone)
+    static IS_SAID: AtomicBool = AtomicBool::new(false);
+    let selected = SELECTED.get_or_init(select);
+    if let Err(error) = selected
+        && !takes_text()
+        && !IS_SAID.swap(true, Ordering::Relaxed)
+    {
+        // C callers see a code only, so the text has to go where a person can read it.
+        drop(writeln!(std::io::stderr(), "amdhip64: {error}"));
+    }
+    selected.as_ref().map_err(SelectError::clone)
 }
 
 /// The backend; the first call settles it for the process.
@@ -202,6 +218,7 @@ pub enum BackendKind {
 /// # Errors
 /// [`DEVICE_VARIABLE`] is misspelt, or asks for GPUs that are not there.
 pub fn backend_info() -> Result<BackendInfo, SelectError> {
+    let _text = TakesText::new();
     let selected = selected()?;
     let kind = match &selected.backend {
         Backend::Real(library) => {

@@ -269,6 +269,23 @@ fn a_typo_is_an_error_that_lists_the_choices_once() {
 }
 
 #[test]
+fn wrong_variables_are_an_error_that_is_said_once() {
+    let variables = [
+        (DEVICE_VARIABLE, "emulator"),
+        (SEED_VARIABLE, "foo"),
+        (CHECK_VARIABLE, "foo"),
+        (BUDGET_VARIABLE, "0"),
+    ];
+    let (out, err) = run(&variables);
+    has(&out, &["count: hipErrorInvalidValue -1", "malloc: hipErrorInvalidValue"]);
+    assert_eq!(err.matches("amdhip64: CANDLE_AMDGPU_").count(), 1, "{err}");
+    for name in [SEED_VARIABLE, CHECK_VARIABLE] {
+        assert_eq!(err.matches(&format!("{name}=`foo`: must be ")).count(), 1, "{err}");
+    }
+    assert!(err.contains("CANDLE_AMDGPU_BUDGET=`0`: must be "), "{err}");
+}
+
+#[test]
 fn a_choice_after_the_first_call_comes_too_late() {
     choose("emulator:gfx1151").unwrap();
     choose("emulator:gfx942").unwrap();

@@ -71,6 +71,20 @@ pub enum Tolerance {
     },
 }
 
+impl fmt::Display for Tolerance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Tolerance::Bits => f.write_str("all bits must be equal"),
+            Tolerance::Exact => f.write_str("the values must be equal"),
+            Tolerance::Ulp(most) => write!(f, "at most {most} ulp are allowed"),
+            Tolerance::Within(_) => f.write_str("farther than the bound of this element"),
+            Tolerance::Near { relative, absolute } => {
+                write!(f, "at most {relative} of the value and {absolute} beyond that are allowed")
+            }
+        }
+    }
+}
+
 impl Call {
     /// A call of `kernel` whose parameters get what `input` says, by name; `None` if it says nothing for one that
     /// comes from no layout.
@@ -184,7 +198,8 @@ impl fmt::Display for Call {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}(", self.kernel.name)?;
         let mut layouts = self.layouts.iter();
-        for (i, (arg, input)) in self.kernel.args.iter().zip(&self.inputs).enumerate() {
+        let mut separator = "";
+        for (arg, input) in self.kernel.args.iter().zip(&self.inputs) {
             let text = match input {
                 Input::Layout if arg.takes_layouts() => layouts
                     .next()
@@ -200,8 +215,8 @@ impl fmt::Display for Call {
                 }
                 Input::Null => "null".to_owned(),
             };
-            let separator = if i == 0 || f.alternate() { "" } else { ", " };
             write!(f, "{separator}{}: {text}", arg.name)?;
+            separator = ", ";
         }
         write!(f, ") launched {}", self.grid)
     }

@@ -48,8 +48,10 @@ pub(super) fn compare(
     let name = call.kernel.args[arg].name;
     let distance = distance.map_or_else(String::new, |ulps| format!(", {ulps} ulp apart"));
     let what = format!(
-        "{wrong} elements of `{name}` are wrong; the first is {name}[{i}] = {got}, it must be {expected}\
-         {distance} ({tolerance:?}); {}",
+        "{wrong} {} of `{name}` {} wrong; the first is {name}[{i}] = {got}, it must be {expected}\
+         {distance} ({tolerance}); {}",
+        if wrong == 1 { "element" } else { "elements" },
+        if wrong == 1 { "is" } else { "are" },
         call.explain(arg, i)
     );
     Err(Miss { call: call.to_string(), what })

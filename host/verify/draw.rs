@@ -196,7 +196,10 @@ impl fmt::Display for Grid {
             Grid::Own => write!(f, "with its own geometry"),
             Grid::Candle => write!(f, "with a lane for each item in workgroups of 1024"),
             Grid::Odd { workgroups, lanes } => write!(f, "as {workgroups} workgroups of {lanes}"),
-            Grid::Explicit(config) => write!(f, "as {config:?}"),
+            Grid::Explicit(LaunchConfig::Explicit { grid, block, lds_bytes }) => {
+                write!(f, "as {grid:?} workgroups of {block:?} lanes with {lds_bytes} bytes of LDS")
+            }
+            Grid::Explicit(_) => write!(f, "with its own geometry"),
         }
     }
 }

@@ -157,10 +157,11 @@ impl Guarded {
         let end = self.start + operand.data.bytes().len();
         let broken = |i: &usize| bytes[*i] != PATTERN;
         if let Some(at) = (0..self.start).rev().find(broken).or_else(|| (end..bytes.len()).find(broken)) {
+            let bytes = |n: usize| format!("{n} {}", if n == 1 { "byte" } else { "bytes" });
             let distance = if at < self.start {
-                format!("{} bytes before its first element", self.start - at)
+                format!("{} before its first element", bytes(self.start - at))
             } else {
-                format!("{} bytes after its last element", at - end + 1)
+                format!("{} after its last element", bytes(at - end + 1))
             };
             let what = format!("`{}` is written out of range, {distance}", call.kernel.args[arg].name);
             return Ok(Err(Miss { call: call.to_string(), what }));

@@ -102,7 +102,7 @@ const HIP: &str = "5.2.";
 /// Why apt cannot give what is wanted.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoPackages {
-    /// This is no Debian.
+    /// This is not Debian.
     #[error("there is no apt-get")]
     NoApt,
     /// No compiler is new enough.

@@ -137,7 +137,7 @@ struct Binary {
     path: PathBuf,
 }
 
-/// The scratch workspace, made anew.
+/// The scratch workspace, made from scratch.
 fn scratch() -> Result<PathBuf> {
     let scratch = shell::target_dir().join("candle-tests");
     let ours = shell::workspace().join("candle");

@@ -61,7 +61,7 @@ fn wrong(package: &Value, allowed: &BTreeSet<String>) -> Option<String> {
     match Expression::parse_mode(licence, ParseMode::LAX) {
         Ok(expression) if expression.evaluate(|one| allowed.contains(&one.to_string())) => None,
         Ok(_) => Some(format!("{name} {version}: deny.toml does not allow `{licence}`")),
-        Err(error) => Some(format!("{name} {version}: `{licence}` is no licence: {}", error.reason)),
+        Err(error) => Some(format!("{name} {version}: `{licence}` is not a licence: {}", error.reason)),
     }
 }
 

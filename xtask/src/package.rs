@@ -129,7 +129,7 @@ fn object(family: &str, gfx: &str, path: &Path, folder: &Path, toolchain: &Toolc
     let bytes = fs::read(&stripped)?;
     fs::remove_file(&stripped)?;
     let mut options = LzmaOptions::with_preset(6);
-    // More is no use for a file of this size, and the reader allows no more than 64 MiB.
+    // More does not help a file of this size, and the reader allows no more than 64 MiB.
     options.dict_size = 1 << 23;
     let mut writer = LzmaWriter::new_use_header(Vec::new(), &options, Some(bytes.len() as u64))?;
     writer.write_all(&bytes)?;

@@ -100,7 +100,7 @@ fn memory_errors(_: bool) -> Result<()> {
     shell::run(cargo.arg(format!("target.'cfg(all())'.runner = {runner:?}")))
 }
 
-/// Compares what kernels cost with the committed tables, or writes these anew.
+/// Compares what kernels cost with the committed tables, or rewrites these.
 pub fn table(check: bool) -> Result<()> {
     setup::run(For::Build)?;
     let mut cargo = shell::cargo();

@@ -6,7 +6,7 @@ use candle_amdgpu::{DeviceBuffer, Stream};
 use serde::Serialize;
 use std::ffi::c_void;
 
-/// Seconds that a round should take, so that the events' resolution is of no account.
+/// Seconds that a round should take, so that the events' resolution does not matter.
 const ROUND: f64 = 0.02;
 /// Launches of a round at most.
 const MOST: u32 = 1000;
@@ -26,7 +26,9 @@ pub struct Times {
 
 /// The fastest of so many rounds.
 pub fn measure(ready: &mut Ready, rounds: u32) -> Result<Times> {
-    ready.launch()?;
+    if let Some(error) = ready.launch()? {
+        return Err(error.into());
+    }
     let stream = ready.stream().clone();
     let (seconds, launches) = fastest(&stream, rounds, &mut || Ok(ready.enqueue()?))?;
     let bytes = ready.memory_bytes().max(2);

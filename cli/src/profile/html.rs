@@ -65,8 +65,12 @@ fn tiles(s: &Summary) -> String {
         (
             s.waves_per_simd.to_string(),
             format!(
-                "waves on a SIMD: {}; {} VGPRs, {} SGPRs, {} bytes of LDS",
-                s.occupancy_limit, s.vgprs, s.sgprs, s.lds_bytes
+                "{} on a SIMD: {}; {} VGPRs, {} SGPRs, {} bytes of LDS",
+                if s.waves_per_simd == 1 { "wave" } else { "waves" },
+                s.occupancy_limit,
+                s.vgprs,
+                s.sgprs,
+                s.lds_bytes
             ),
         ),
         (

@@ -56,11 +56,20 @@ pub struct Profile {
     #[arg(long, value_name = "FOLDER")]
     sources: Vec<PathBuf>,
     /// The roofline's peak in 10^12 operations per second [default: what AMD states for a card of the target]
-    #[arg(long, value_name = "TERA")]
+    #[arg(long, value_name = "TERA", value_parser = peak)]
     peak_operations: Option<f64>,
     /// The roofline's memory bandwidth in 10^9 bytes per second [default: as above]
-    #[arg(long, value_name = "GIGA")]
+    #[arg(long, value_name = "GIGA", value_parser = peak)]
     peak_bandwidth: Option<f64>,
+}
+
+/// A roofline's roof, for clap.
+fn peak(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(peak) if f64::is_finite(peak) && peak > 0.0 => Ok(peak),
+        Ok(_) => Err("a peak must be finite and above 0".to_owned()),
+        Err(_) => Err("not a number".to_owned()),
+    }
 }
 
 /// A profile, and the sources of its kernel.
@@ -75,7 +84,7 @@ impl Profile {
         let record = match ready.observe(|_| ())? {
             Ended::Well(record) => record,
             Ended::Badly(error) => {
-                eprintln!("{error}");
+                eprintln!("error: {error}");
                 return Ok(false);
             }
         };

@@ -13,7 +13,7 @@ pub fn print_summary(s: &Summary, sources: &Sources, most: usize) -> Result<()> 
     print(&format!(
         "{} on {}: {} ({}) of {} lanes, {}\n\
          {} wave instructions, {} of lanes active; {} for each of {} elements, per lane\n\
-         {} VGPRs, {} SGPRs, {} bytes of LDS: {} waves on a SIMD ({})\n\
+         {} VGPRs, {} SGPRs, {} bytes of LDS: {} on a SIMD ({})\n\
          device memory: {} bytes in buffers, {} needed by lanes, {} in cache lines touched ({} of those needed)\n\
          roofline ({}): {} operations, {:.2} for each byte of the buffers; at best {}, bound by {}\n",
         s.kernel,
@@ -29,7 +29,7 @@ pub fn print_summary(s: &Summary, sources: &Sources, most: usize) -> Result<()> 
         s.vgprs,
         s.sgprs,
         s.lds_bytes,
-        s.waves_per_simd,
+        count(s.waves_per_simd.into(), "wave"),
         s.occupancy_limit,
         grouped(s.memory.buffers),
         grouped(s.memory.needed),

@@ -4,10 +4,12 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::str::FromStr;
-use std::time::Instant;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use amdgpu_emulator::{
-    CodeObject, FatBinary, Gfx, KernelArg, Launch, LaunchOptions, Machine, MachineOptions, Report, decode,
+    CodeObject, FatBinary, FaultReport, Gfx, KernelArg, Launch, LaunchOptions, Machine, MachineOptions,
+    Report, Running, Watch, decode,
 };
 use clap::{Args, Parser, Subcommand};
 
@@ -100,7 +102,7 @@ impl FromStr for Size {
             return Err(format!("{} sizes; at most three are possible", parts.len()));
         }
         for (size, part) in sizes.iter_mut().zip(parts) {
-            *size = part.trim().parse().map_err(|_| format!("`{part}` is no size"))?;
+            *size = part.trim().parse().map_err(|_| format!("`{part}` is not a size"))?;
         }
         Ok(Size(sizes))
     }
@@ -131,13 +133,13 @@ impl FromStr for Argument {
                 Argument::Value(
                     value
                         .parse::<$ty>()
-                        .map_err(|_| format!("`{value}` is no {kind}"))?
+                        .map_err(|_| format!("`{value}` is not a valid {kind}"))?
                         .to_le_bytes()
                         .to_vec(),
                 )
             };
         }
-        let size = |text: &str| text.parse().map_err(|_| format!("`{text}` is no size in bytes"));
+        let size = |text: &str| text.parse().map_err(|_| format!("`{text}` is not a size in bytes"));
         Ok(match kind {
             "u8" => number!(u8),
             "u16" => number!(u16),
@@ -182,7 +184,8 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");
-            ExitCode::FAILURE
+            // What the kernel did wrong, or what cannot be done.
+            ExitCode::from(if error.is::<FaultReport>() { 1 } else { 2 })
         }
     }
 }
@@ -266,6 +269,8 @@ fn run_kernel(run: &Run) -> Outcome {
     options.shuffle = run.shuffle;
     options.perturb = run.perturb;
     options.instruction_budget = run.budget.unwrap_or(options.instruction_budget);
+    let tell = |running: &Running| eprintln!("{running}");
+    options.watch = Some(Watch { after: Duration::from_secs(10), tell: Arc::new(tell) });
     let (Size(grid), Size(block)) = (run.grid, run.block);
     let launch = Launch { grid, block, dynamic_lds: run.lds, kernarg: &kernarg, options };
     let mut fastest = f64::INFINITY;
@@ -299,11 +304,11 @@ fn run_kernel(run: &Run) -> Outcome {
     } else {
         let rate = report.lane_instructions as f64 / fastest / 1e6;
         println!(
-            "{} on {}: {} workgroups, {} waves, {} wave instructions, {} lane instructions in {fastest:.6} s ({rate:.0} M/s)",
+            "{} on {}: {}, {}, {} wave instructions, {} lane instructions in {fastest:.6} s ({rate:.0} M/s)",
             run.kernel,
             object.gfx(),
-            report.workgroups,
-            report.waves,
+            counted(report.workgroups, "workgroup"),
+            counted(report.waves, "wave"),
             report.wave_instructions,
             report.lane_instructions,
         );
@@ -312,6 +317,11 @@ fn run_kernel(run: &Run) -> Outcome {
         }
     }
     Ok(())
+}
+
+/// `1 wave`, `2 waves`.
+fn counted(count: u64, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 fn list_kernels(file: &PathBuf) -> Outcome {

@@ -29,7 +29,7 @@ const FAT_SECTION: &str = ".hip_fatbin";
 const LISTED: usize = 32;
 
 /// Why bytes are no offload bundle that can be read.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BundleError {
     /// Neither magic is there.
@@ -137,6 +137,8 @@ pub enum BundleError {
     #[error("the offload bundle is compressed, which this build does not unpack")]
     NotBuilt,
 }
+
+debug_is_display!(BundleError);
 
 /// Whether bytes start as an offload bundle does, compressed or not.
 pub fn is_bundle(bytes: &[u8]) -> bool {

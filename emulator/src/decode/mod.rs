@@ -21,7 +21,7 @@ use table::{Row, Target};
 pub use print::{Text, print};
 
 /// Bytes that are no instruction of the target.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     /// The bytes end within the instruction.
     #[error("the code ends within an instruction: {have} bytes are left, it needs {need}")]
@@ -40,6 +40,8 @@ pub enum DecodeError {
         word: u32,
     },
 }
+
+debug_is_display!(DecodeError);
 
 /// Decodes the instruction at the start of `bytes` for the target's usual wave size.
 ///

@@ -3,10 +3,12 @@
 mod order;
 mod scratch;
 mod threads;
+mod watch;
 mod worker;
 
 use std::sync::OnceLock;
 
+use self::watch::Clock;
 use crate::code_object::{ArgKind, HiddenArg, KernelDescriptor, KernelInfo};
 use crate::exec::check::Registers;
 use crate::exec::op::Dst;
@@ -50,6 +52,7 @@ struct Dispatch<'a> {
     preloaded: Vec<u32>,
     /// See [`Dispatch::order_matters`].
     order_matters: OnceLock<bool>,
+    clock: Option<Clock<'a>>,
 }
 
 /// Runs a launch.
@@ -104,6 +107,7 @@ pub(crate) fn launch(memory: &Memory, kernel: &Kernel, launch: &Launch<'_>) -> R
             queue,
             preloaded,
             order_matters: OnceLock::new(),
+            clock: launch.options.watch.as_ref().map(Clock::new),
         };
         dispatch.run()
     });

@@ -1,6 +1,7 @@
 //! A thread's work: workgroups, one after the other.
 
 use std::cell::RefCell;
+use std::sync::atomic::Ordering;
 
 use super::Dispatch;
 use super::order::Random;
@@ -11,7 +12,7 @@ use crate::exec::op::Unit;
 use crate::exec::{Code, Env, Flow, Tally, Wave};
 use crate::fault::{Fault, Site};
 use crate::memory::Track;
-use crate::report::Report;
+use crate::report::{Report, Running};
 
 /// Instructions that a wave executes before the next one has its turn.
 const TURN: u64 = 1 << 16;
@@ -26,6 +27,9 @@ pub(super) struct Worker<'a> {
     running: usize,
     order: Option<Random>,
     scratch: Scratch,
+    workgroup: [u32; 3],
+    /// Instructions since the clock was last looked at.
+    unwatched: u64,
     pub report: Report,
 }
 
@@ -37,7 +41,7 @@ enum Status {
 }
 
 thread_local! {
-    /// Waves of earlier launches: their memory is not asked for anew. What is in them does not matter, since a
+    /// Waves of earlier launches: their memory is used again. What is in them does not matter, since a
     /// wave's registers are cleared when it starts, as far as its code names them.
     static WAVES: RefCell<Vec<Wave>> = const { RefCell::new(Vec::new()) };
 }
@@ -82,6 +86,8 @@ impl<'a> Worker<'a> {
             running: 0,
             order: None,
             scratch: Scratch::new(waves * size, dispatch.scratch),
+            workgroup: [0; 3],
+            unwatched: 0,
             report: Report::default(),
         }
     }
@@ -103,6 +109,7 @@ impl<'a> Worker<'a> {
     /// Sets up the workgroup at a position in the order of execution.
     pub fn begin(&mut self, position: u64, progress: &Progress) {
         let workgroup = progress.workgroup(self.dispatch, position);
+        self.workgroup = workgroup;
         let shuffle = self.dispatch.launch.options.shuffle;
         self.order = shuffle.map(|seed| Random(seed ^ position.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
         self.scratch.clear(self.env.scratch_used);
@@ -142,6 +149,7 @@ impl<'a> Worker<'a> {
             let turn = turn.min(options.instruction_budget.saturating_sub(wave.executed).max(1));
             // The wave's instructions of earlier turns are added while it has its turn.
             self.env.clock -= wave.executed;
+            let before = wave.executed;
             let flow = match (self.env.check.is_some(), self.env.profile.is_some()) {
                 (false, false) => run_wave(wave, &mut self.env, turn),
                 (false, true) => run_wave_watched::<false, true>(wave, &mut self.env, turn),
@@ -149,6 +157,7 @@ impl<'a> Worker<'a> {
                 (true, true) => run_wave_watched::<true, true>(wave, &mut self.env, turn),
             };
             self.env.clock += wave.executed;
+            self.unwatched += wave.executed - before;
             self.status[index] = match flow {
                 Flow::Next | Flow::Yield => Status::Running,
                 Flow::Barrier => Status::AtBarrier,
@@ -162,8 +171,27 @@ impl<'a> Worker<'a> {
                 self.env.raise(Fault::Budget { budget: options.instruction_budget }, None);
                 return Err(index);
             }
+            if self.unwatched >= TURN {
+                self.watch(index);
+            }
         }
         Ok(went_on)
+    }
+
+    /// Looks at the clock, and says what a wave is at if it is time to.
+    fn watch(&mut self, index: usize) {
+        self.unwatched = 0;
+        let Some(clock) = &self.dispatch.clock else { return };
+        let Some((watch, elapsed)) = clock.is_due() else { return };
+        (watch.tell)(&Running {
+            kernel: self.dispatch.info.name.clone(),
+            gfx: self.dispatch.gfx,
+            elapsed,
+            ended: clock.ended.load(Ordering::Relaxed),
+            workgroups: self.dispatch.launch.grid.iter().map(|&n| u64::from(n)).product(),
+            executed: self.waves[index].executed,
+            site: self.site(self.workgroup, index, None),
+        });
     }
 
     /// Notes that no wave can go on; gives the number of one.
@@ -178,6 +206,9 @@ impl<'a> Worker<'a> {
     /// Counts a workgroup that has ended.
     pub fn finish(&mut self) {
         self.report.workgroups += 1;
+        if let Some(clock) = &self.dispatch.clock {
+            clock.ended.fetch_add(1, Ordering::Relaxed);
+        }
         for wave in &self.waves {
             self.report.waves += 1;
             self.report.wave_instructions += wave.executed;
@@ -192,8 +223,21 @@ impl<'a> Worker<'a> {
             Some(raised) => raised,
             None => (Box::new(Fault::IllegalPc { pc: 0 }), None),
         };
-        let wave = &self.waves[index];
+        let site = self.site(workgroup, index, lane);
         let module = self.dispatch.kernel.module();
+        let fault = match *fault {
+            Fault::Trap { id } => Box::new(Fault::of_trap(id, &site.source)),
+            Fault::ScratchOutOfBounds { access, offset, size, limit } if self.dispatch.info.dynamic_stack => {
+                Box::new(Fault::StackOverflow { access, offset, size, limit })
+            }
+            fault => Box::new(fault.located(|pc| module.lines().of_stack(pc, &[]))),
+        };
+        (fault, site)
+    }
+
+    /// Where a wave is.
+    fn site(&self, workgroup: [u32; 3], index: usize, lane: Option<u32>) -> Site {
+        let wave = &self.waves[index];
         let op = wave.last;
         let code = self.dispatch.code;
         let pc = code.address_of(op);
@@ -203,15 +247,8 @@ impl<'a> Worker<'a> {
             [id % size_x, id / size_x % size_y, id / size_x / size_y]
         });
         let calls = code.stack_of(&wave.calls);
-        let source = module.lines().of_stack(pc, &calls);
-        let fault = match *fault {
-            Fault::Trap { id } => Box::new(Fault::of_trap(id, &source)),
-            Fault::ScratchOutOfBounds { access, offset, size, limit } if self.dispatch.info.dynamic_stack => {
-                Box::new(Fault::StackOverflow { access, offset, size, limit })
-            }
-            fault => Box::new(fault.located(|pc| module.lines().of_stack(pc, &[]))),
-        };
-        let site = Site {
+        let source = self.dispatch.kernel.module().lines().of_stack(pc, &calls);
+        Site {
             workgroup,
             wave: wave.index,
             lane,
@@ -220,8 +257,7 @@ impl<'a> Worker<'a> {
             instruction: code.text_of(op).unwrap_or_else(|| "(no instruction)".into()),
             calls,
             source,
-        };
-        (fault, site)
+        }
     }
 }
 

@@ -29,7 +29,7 @@ pub(crate) struct Code {
 const NONE: u32 = u32::MAX;
 
 impl Code {
-    /// Prepares pieces of machine code with their addresses, multiples of four, which ascend; instructions begin anew at
+    /// Prepares pieces of machine code with their addresses, multiples of four, which ascend; decoding starts again at
     /// each of `entries`, which ascend too.
     pub fn prepare(gfx: Gfx, pieces: &[(u64, &[u8])], entries: &[u64]) -> Code {
         let dwords: usize = pieces.iter().map(|(_, bytes)| bytes.len() / 4).sum();

@@ -28,7 +28,7 @@ const LARGE_RANGES: u32 = 1024;
 const REMEMBERED: usize = 256;
 
 /// Why a memory operation failed.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MemoryError {
     /// The host has no address space or memory left.
@@ -64,6 +64,8 @@ pub enum MemoryError {
         size: u64,
     },
 }
+
+debug_is_display!(MemoryError);
 
 /// One allocation of device memory.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -1,22 +1,10 @@
 //! Smooths a step on every device: the AMD GPUs, or emulated ones where there are none.
 
-use std::process::ExitCode;
-
 use candle_amdgpu::{Device, DeviceBuffer, LaunchConfig, Result};
 
 use my_kernels::kernels::smooth::smooth_f32;
 
-fn main() -> ExitCode {
-    match run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn run() -> Result<()> {
+fn main() -> Result<()> {
     println!("{}", candle_amdgpu::backend());
     for device in Device::all()? {
         let stream = device.stream()?;

@@ -57,7 +57,7 @@ hip_functions! {
             [localWorkSizeX, localWorkSizeY, localWorkSizeZ],
         );
         if global.iter().zip(block).any(|(global, block)| block == 0 || global % block != 0) {
-            let problem = format!("{global:?} work-items are no whole number of workgroups of {block:?}");
+            let problem = format!("{global:?} work-items are not a whole number of workgroups of {block:?}");
             return Err(Error::Configuration { kernel: function.info.name.clone(), problem });
         }
         let grid = std::array::from_fn(|axis| global[axis] / block[axis]);

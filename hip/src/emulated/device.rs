@@ -11,7 +11,7 @@ use super::handles::Handles;
 use super::pool::Pool;
 use super::stream::{Kind, Stream};
 use crate::error::Error;
-use crate::report::{Counters, LaunchRecord, initial_options};
+use crate::report::{Counters, LaunchRecord};
 
 /// Launch reports that are kept for a profile; a longer run keeps the latest.
 const KEPT_RECORDS: usize = 1 << 16;
@@ -43,7 +43,12 @@ pub(crate) struct Device {
 }
 
 impl Device {
-    pub(crate) fn new(ordinal: usize, gfx: Gfx, handles: &Handles) -> Result<Device, MemoryError> {
+    pub(crate) fn new(
+        ordinal: usize,
+        gfx: Gfx,
+        handles: &Handles,
+        launches: &LaunchOptions,
+    ) -> Result<Device, MemoryError> {
         let pool: *mut c_void = handles.insert(Arc::new(Pool::new(ordinal)));
         let facts = facts(gfx);
         let mut options = MachineOptions::default();
@@ -60,7 +65,7 @@ impl Device {
             pool: AtomicU64::new(pool as u64),
             flags: AtomicU64::new(0),
             stack: AtomicU32::new(LaunchOptions::default().stack_size),
-            options: Mutex::new(initial_options()),
+            options: Mutex::new(launches.clone()),
             launches: AtomicU64::new(0),
             wave_instructions: AtomicU64::new(0),
             lane_instructions: AtomicU64::new(0),

@@ -12,7 +12,8 @@ use super::occupancy::occupancy;
 use super::stream::{Stream, StreamFault};
 use crate::codes::*;
 use crate::error::Error;
-use crate::report::{LaunchRecord, print_fault, write_profile};
+use crate::report::{LaunchRecord, print_fault, takes_text};
+use crate::settings::{BUDGET_VARIABLE, write_profile};
 use crate::types::*;
 
 /// Geometry of a launch.
@@ -205,12 +206,19 @@ impl Runtime {
                 }
                 Err(fault) => {
                     let host_call = is_host_call(&function.info, &fault);
-                    let note = if host_call { HOST_CALL_NOTE } else { "" };
+                    let note = match fault.fault() {
+                        _ if host_call => HOST_CALL_NOTE.to_owned(),
+                        Fault::Budget { .. } => format!("\n  note: {BUDGET_VARIABLE} sets another limit"),
+                        _ => String::new(),
+                    };
                     let report = format!("{fault}{note}");
-                    print_fault(&report);
+                    let is_told = !takes_text();
+                    if is_told {
+                        print_fault(&report);
+                    }
                     let code = if host_call { hipErrorNotSupported } else { fault_code(&fault) };
                     device.set_last_fault(report.clone(), fault);
-                    Err(StreamFault { code, report })
+                    Err(StreamFault { code, report, is_told })
                 }
             }
         });

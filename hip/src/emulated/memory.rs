@@ -504,5 +504,5 @@ fn extent(name: &'static str, pitch: usize, width: usize, height: usize) -> Resu
 
 /// The ranges were checked before, so this is memory that another thread freed in the meantime.
 fn memory_fault(error: amdgpu_emulator::MemoryError) -> StreamFault {
-    StreamFault { code: hipErrorIllegalAddress, report: error.to_string() }
+    StreamFault { code: hipErrorIllegalAddress, report: error.to_string(), is_told: true }
 }

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use amdgpu_emulator::{Gfx, MemoryError};
+use amdgpu_emulator::{Gfx, LaunchOptions, MemoryError};
 
 use self::device::Device;
 use self::handles::Handles;
@@ -45,12 +45,12 @@ thread_local! {
 }
 
 impl Runtime {
-    pub(crate) fn new(targets: &[Gfx]) -> Result<Runtime, MemoryError> {
+    pub(crate) fn new(targets: &[Gfx], options: &LaunchOptions) -> Result<Runtime, MemoryError> {
         let handles = Handles::new();
         let devices = targets
             .iter()
             .enumerate()
-            .map(|(ordinal, gfx)| Device::new(ordinal, *gfx, &handles))
+            .map(|(ordinal, gfx)| Device::new(ordinal, *gfx, &handles, options))
             .collect::<Result<_, _>>()?;
         Ok(Runtime { devices, handles, blocks: Arc::default(), registry: Registry::default() })
     }

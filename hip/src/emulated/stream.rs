@@ -16,6 +16,7 @@ use std::time::Instant;
 use super::device::Device;
 use crate::codes::hipError_t;
 use crate::error::Error;
+use crate::report::{print_fault, takes_text};
 
 /// Priorities of streams: the lower the number, the more urgent.
 pub(crate) const LEAST_PRIORITY: i32 = 1;
@@ -27,6 +28,8 @@ pub(crate) const GREATEST_PRIORITY: i32 = -1;
 pub(crate) struct StreamFault {
     pub(crate) code: hipError_t,
     pub(crate) report: String,
+    /// Whether the text has been written to standard error, or a caller has got it.
+    pub(crate) is_told: bool,
 }
 
 /// How a stream stands to the default stream.
@@ -76,7 +79,12 @@ impl Stream {
     /// Waits for the stream, and takes the fault of its work if there was one.
     pub(crate) fn wait(&self) -> Result<(), Error> {
         match self.pending().take() {
-            Some(StreamFault { code, report }) => Err(Error::Fault { code, report }),
+            Some(StreamFault { code, report, is_told }) => {
+                if !is_told && !takes_text() {
+                    print_fault(&report);
+                }
+                Err(Error::Fault { code, report })
+            }
             None => Ok(()),
         }
     }
@@ -89,8 +97,17 @@ impl Stream {
     /// The fault that the next waiting call will return.
     pub(crate) fn query(&self) -> Result<(), Error> {
         match self.pending().clone() {
-            Some(StreamFault { code, report }) => Err(Error::Fault { code, report }),
+            Some(StreamFault { code, report, .. }) => Err(Error::Fault { code, report }),
             None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        let pending = self.pending.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(fault) = pending.take().filter(|fault| !fault.is_told) {
+            print_fault(&fault.report);
         }
     }
 }

@@ -6,7 +6,7 @@ use candle_amdgpu::gemm::{GemmConfig, GemmType, gemm_raw};
 use std::ffi::{c_int, c_void};
 
 /// An error of a matrix product.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CublasError {
     /// The runtime's, or sizes that cannot be.
     #[error(transparent)]
@@ -29,6 +29,13 @@ pub enum CublasError {
         /// Its value.
         value: i64,
     },
+}
+
+/// The text, as people read it where `main` returns the error.
+impl std::fmt::Debug for CublasError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, f)
+    }
 }
 
 /// `C = α·op(A)·op(B) + β·C`, several times; see [`StridedBatchedConfig`](super::StridedBatchedConfig).

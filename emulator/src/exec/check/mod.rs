@@ -1,4 +1,4 @@
-//! Check mode: bugs that do no visible harm, found by what each instruction reads and writes.
+//! Check mode: bugs that need not show in the results, found by what each instruction reads and writes.
 //!
 //! Registers, LDS and global memory have shadows that say whether they were written; loads under way are
 //! followed until they are waited for; and every LDS and global dword remembers its last write and read. [`race`]

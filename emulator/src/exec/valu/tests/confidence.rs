@@ -1,4 +1,4 @@
-//! `INSTRUCTIONS.md` is what the tables say. `BLESS=1 cargo test` writes it anew.
+//! `INSTRUCTIONS.md` is what the tables say. `BLESS=1 cargo test` rewrites it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;

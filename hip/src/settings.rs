@@ -1,0 +1,210 @@
+//! What variables say of how emulated devices run launches: read once, when the devices are chosen.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::Write;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use amdgpu_emulator::{LaunchOptions, Running, Watch};
+
+use crate::api::WARN_VARIABLE;
+use crate::report::LaunchRecord;
+use crate::select::SelectError;
+
+/// The variable that switches check mode on for a whole process.
+pub const CHECK_VARIABLE: &str = "CANDLE_AMDGPU_CHECK";
+
+/// The variable that switches profiling on for a whole process, and says where the lines go.
+pub const PROFILE_VARIABLE: &str = "CANDLE_AMDGPU_PROFILE";
+
+/// The variable whose number draws the order of workgroups and waves.
+pub const SEED_VARIABLE: &str = "CANDLE_AMDGPU_SEED";
+
+/// The variable that says how many instructions a wave may execute.
+pub const BUDGET_VARIABLE: &str = "CANDLE_AMDGPU_BUDGET";
+
+/// The variable that says after how many seconds a launch counts as long.
+pub const PATIENCE_VARIABLE: &str = "CANDLE_AMDGPU_PATIENCE";
+
+/// Seconds after which a launch counts as long if nobody says otherwise.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What the variables say.
+pub(crate) struct Settings {
+    /// How devices run launches before anyone changes it.
+    pub(crate) options: LaunchOptions,
+    profile: Option<ProfileOutput>,
+}
+
+impl Settings {
+    /// Those of this process.
+    pub(crate) fn get() -> Result<&'static Settings, SelectError> {
+        static SETTINGS: OnceLock<Result<Settings, SelectError>> = OnceLock::new();
+        SETTINGS
+            .get_or_init(|| Settings::read(|name| std::env::var_os(name)))
+            .as_ref()
+            .map_err(SelectError::clone)
+    }
+
+    /// From the variables' values. All that are wrong are one error.
+    fn read(value: impl Fn(&str) -> Option<OsString>) -> Result<Settings, SelectError> {
+        let value = |name| value(name).filter(|value| !value.is_empty());
+        let mut problems = Vec::new();
+        let mut wrong = |name: &str, value: &OsString, expected: &str| {
+            problems.push(format!("{name}=`{}`: {expected}", value.display()));
+        };
+        let mut options = LaunchOptions::default();
+        if let Some(text) = value(CHECK_VARIABLE) {
+            match text.to_str() {
+                Some("1") => options.check = true,
+                Some("0") => {}
+                _ => wrong(CHECK_VARIABLE, &text, "must be 1 (on) or 0 (off)"),
+            }
+        }
+        if let Some(text) = value(SEED_VARIABLE) {
+            options.shuffle = text.to_str().and_then(|text| text.parse().ok());
+            if options.shuffle.is_none() {
+                wrong(SEED_VARIABLE, &text, "must be a whole number from 0 to 2^64 - 1");
+            }
+        }
+        if let Some(text) = value(BUDGET_VARIABLE) {
+            match text.to_str().and_then(|text| text.parse().ok()).filter(|&budget: &u64| budget > 0) {
+                Some(budget) => options.instruction_budget = budget,
+                None => wrong(BUDGET_VARIABLE, &text, "must be a number of instructions, 1 or more"),
+            }
+        }
+        let mut patience = Some(PATIENCE);
+        if let Some(text) = value(PATIENCE_VARIABLE) {
+            let seconds = text.to_str().and_then(|text| text.parse().ok());
+            match seconds.and_then(|seconds: f64| Duration::try_from_secs_f64(seconds).ok()) {
+                Some(after) => patience = Some(after).filter(|after| !after.is_zero()),
+                None => wrong(PATIENCE_VARIABLE, &text, "must be a number of seconds, or 0 for no messages"),
+            }
+        }
+        options.watch = patience.map(|after| Watch { after, tell: Arc::new(say) });
+        if let Some(text) = value(WARN_VARIABLE).filter(|text| text != "0" && text != "1") {
+            wrong(WARN_VARIABLE, &text, "must be 1 (on) or 0 (off)");
+        }
+        let mut profile = None;
+        if let Some(text) = value(PROFILE_VARIABLE).filter(|text| text != "0") {
+            options.profile = true;
+            match ProfileOutput::open(&text) {
+                Ok(output) => profile = Some(output),
+                Err(error) => wrong(PROFILE_VARIABLE, &text, &format!("the file cannot be written: {error}")),
+            }
+        }
+        if problems.is_empty() {
+            Ok(Settings { options, profile })
+        } else {
+            Err(SelectError::Variables(problems.join("; ")))
+        }
+    }
+}
+
+/// Where a long launch is, for the person who waits.
+fn say(running: &Running) {
+    // Nobody may be there to read it.
+    drop(writeln!(std::io::stderr(), "amdhip64: {running}"));
+}
+
+/// Where profiles go, and what of them.
+struct ProfileOutput {
+    to: Mutex<Box<dyn Write + Send>>,
+    format: Format,
+}
+
+#[derive(Clone, Copy)]
+enum Format {
+    Line,
+    Full,
+    Folded,
+}
+
+impl ProfileOutput {
+    fn open(value: &OsString) -> std::io::Result<ProfileOutput> {
+        let (to, format): (Box<dyn Write + Send>, _) = match value.to_str() {
+            Some("1") => (Box::new(std::io::stderr()), Format::Line),
+            Some("full") => (Box::new(std::io::stderr()), Format::Full),
+            _ => {
+                let is_folded = value.as_encoded_bytes().ends_with(b".folded");
+                let format = if is_folded { Format::Folded } else { Format::Line };
+                (Box::new(File::options().create(true).append(true).open(value)?), format)
+            }
+        };
+        Ok(ProfileOutput { to: Mutex::new(to), format })
+    }
+
+    fn text(&self, record: &LaunchRecord) -> String {
+        let line = format!("amdhip64: profile: {record}\n");
+        match (self.format, &record.report.profile) {
+            (Format::Full, Some(profile)) => format!("{line}{profile}\n"),
+            (Format::Folded, Some(profile)) => profile.folded(),
+            _ => line,
+        }
+    }
+}
+
+/// Writes a launch's profile to where the variable says; without the variable, nowhere.
+pub(crate) fn write_profile(record: &LaunchRecord) {
+    let output = Settings::get().ok().and_then(|settings| settings.profile.as_ref());
+    if let Some(output) = output {
+        let text = output.text(record);
+        let mut to = output.to.lock().unwrap_or_else(PoisonError::into_inner);
+        // A full disk must not fail the program that is profiled.
+        drop(to.write_all(text.as_bytes()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(values: &[(&str, &str)]) -> Result<Settings, String> {
+        let find =
+            |name: &str| values.iter().find(|(other, _)| *other == name).map(|(_, value)| value.into());
+        Settings::read(find).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn right_values_are_taken() {
+        let options = read(&[]).unwrap().options;
+        assert_eq!((options.check, options.shuffle, options.instruction_budget), (false, None, 1 << 32));
+        assert_eq!(options.watch.unwrap().after, PATIENCE);
+        let values = [
+            (CHECK_VARIABLE, "1"),
+            (SEED_VARIABLE, "7"),
+            (BUDGET_VARIABLE, "1000"),
+            (PATIENCE_VARIABLE, "0.5"),
+            (PROFILE_VARIABLE, "full"),
+        ];
+        let options = read(&values).unwrap().options;
+        assert_eq!((options.check, options.shuffle, options.instruction_budget), (true, Some(7), 1000));
+        assert_eq!(options.watch.unwrap().after, Duration::from_millis(500));
+        assert!(options.profile);
+        let off =
+            [(CHECK_VARIABLE, "0"), (SEED_VARIABLE, ""), (PATIENCE_VARIABLE, "0"), (PROFILE_VARIABLE, "0")];
+        let options = read(&off).unwrap().options;
+        assert!(!options.check && !options.profile && options.watch.is_none() && options.shuffle.is_none());
+    }
+
+    #[test]
+    fn wrong_values_are_one_error() {
+        for (name, value, text) in [
+            (CHECK_VARIABLE, "foo", "must be 1 (on) or 0 (off)"),
+            (SEED_VARIABLE, "-1", "must be a whole number"),
+            (WARN_VARIABLE, "no", "must be 1 (on) or 0 (off)"),
+            (BUDGET_VARIABLE, "0", "must be a number of instructions"),
+            (BUDGET_VARIABLE, "2^20", "must be a number of instructions"),
+            (PATIENCE_VARIABLE, "nan", "must be a number of seconds"),
+            (PATIENCE_VARIABLE, "-1", "must be a number of seconds"),
+            (PATIENCE_VARIABLE, "1e99", "must be a number of seconds"),
+            (PROFILE_VARIABLE, "/nowhere/x.txt", "cannot be written"),
+        ] {
+            let error = read(&[(name, value)]).err().unwrap();
+            assert!(error.starts_with(&format!("{name}=`{value}`: ")) && error.contains(text), "{error}");
+        }
+        let both = read(&[(SEED_VARIABLE, "a"), (CHECK_VARIABLE, "b")]).err().unwrap();
+        assert!(both.contains("CHECK=`b`") && both.contains("; CANDLE_AMDGPU_SEED=`a`"), "{both}");
+    }
+}

@@ -793,7 +793,7 @@ fn kernels_of_a_compressed_bundle_run() {
         program.env_remove("CANDLE_AMDGPU_DEVICE").args(["check", "add_one", "--object", file]);
         program.args("--grid 1 --block 64 0=u32:zeros:64".split(' ')).args(args.split_whitespace());
         let output = program.output().unwrap();
-        (output.status.code(), stdout(&output) + &stderr(&output))
+        (output.status.code(), stdout(&output).to_owned() + &stderr(&output))
     };
     let mut files: Vec<_> = ["zlib-1", "zlib-2", "zlib-3", "zstd-1", "zstd-2", "zstd-3"]
         .map(|name| format!("{data}/{name}.ccob"))

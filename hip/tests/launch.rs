@@ -395,7 +395,7 @@ fn extended_launches_count_work_items_and_record_events() {
         ok(hipEventElapsedTime(&mut ms, start, stop));
         assert!(ms >= 0.0);
         assert_eq!(download::<f32>(input, 128), [5.0; 128]);
-        fails(run(100), hipErrorInvalidConfiguration, "no whole number");
+        fails(run(100), hipErrorInvalidConfiguration, "not a whole number");
         ok(hipEventDestroy(start));
         ok(hipEventDestroy(stop));
         let code = hipModuleLaunchCooperativeKernel(affine, 1, 1, 1, 1, 1, 1, 0, null_mut(), null_mut());

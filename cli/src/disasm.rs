@@ -39,8 +39,7 @@ impl Disasm {
         };
         let info = code.kernel(&self.kernel).with_context(|| {
             let names: Vec<_> = code.kernels().iter().map(|kernel| &*kernel.name).collect();
-            names::unknown("kernel", &self.kernel, &names)
-                .replace("`candle-amdgpu kernels` lists all", "The file has")
+            names::unknown_among("kernel", &self.kernel, &names, &format!(" The file has {}", names.len()))
         })?;
         let stated = Stated::of(&code, &self.kernel)?;
         let place = stated.map_or(String::new(), |stated| format!(" ({}:{})", stated.0.file, stated.0.line));
@@ -65,8 +64,7 @@ impl Disasm {
     }
 
     fn of_file(&self, path: &Path) -> Result<(CodeObject, Gfx)> {
-        let (bytes, gfx) = read_object(path, self.gfx, &self.kernel)?;
-        let code = CodeObject::parse_for(&bytes, gfx).with_context(|| path.display().to_string())?;
+        let (code, gfx) = read_object(path, self.gfx, &self.kernel)?;
         ensure!(code.gfx().isa() == gfx.isa(), "{} is for {}, not for {gfx}", path.display(), code.gfx());
         Ok((code, gfx))
     }

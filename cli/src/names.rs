@@ -7,6 +7,16 @@ use std::fmt::Write;
 
 /// What is said of a name that does not exist: those that are nearest, and where there are few, all.
 pub fn unknown(what: &str, name: &str, names: &[&str]) -> String {
+    let all = match what {
+        "kernel" => format!(" `candle-amdgpu kernels` lists all {}", names.len()),
+        _ if names.len() > 3 => format!(" There are {}", names.join(", ")),
+        _ => String::new(),
+    };
+    unknown_among(what, name, names, &all)
+}
+
+/// The same, with other words on where all of them are.
+pub fn unknown_among(what: &str, name: &str, names: &[&str], all: &str) -> String {
     let mut text = format!("there is no {what} `{name}`");
     let quoted: Vec<_> =
         nearest(name, names.iter().copied()).iter().map(|near| format!("`{near}`")).collect();
@@ -14,12 +24,7 @@ pub fn unknown(what: &str, name: &str, names: &[&str]) -> String {
         let first = first.join(", ");
         let or = if first.is_empty() { "" } else { " or " };
         // Writing to a string cannot fail.
-        let _ = write!(text, "; did you mean {first}{or}{last}?");
-        let _ = match what {
-            "kernel" => write!(text, " `candle-amdgpu kernels` lists all {}", names.len()),
-            _ if names.len() > 3 => write!(text, " There are {}", names.join(", ")),
-            _ => Ok(()),
-        };
+        let _ = write!(text, "; did you mean {first}{or}{last}?{all}");
     }
     text
 }

@@ -175,11 +175,11 @@ impl Subject {
         let stated = Stated::of(function.module().code(), kernel.name)?;
         let stated = stated.context("the kernel's code object has no record of its signature")?;
         let given = self.given(&stated, &stream)?;
-        self.stated(function, stream, &stated, given, lenient)
+        self.stated(function, stream, &stated, given, LaunchConfig::auto(), lenient)
     }
 
     fn of_object(&self, path: &Path, emulated: bool, lenient: bool) -> Result<Ready> {
-        let (bytes, target) = read_object(
+        let (object, target) = read_object(
             path,
             match &self.on {
                 On { gfx: Some(gfx), .. } => Some(*gfx),
@@ -197,46 +197,39 @@ impl Subject {
         };
         self.on.limit.set(&device)?;
         let stream = device.stream()?;
-        let loaded = device.load_code_object(&path.display().to_string(), &bytes)?;
+        let loaded = device.load_code_object(&path.display().to_string(), object.bytes())?;
         let function = loaded.function(&self.kernel)?;
-        match (Stated::of(loaded.code(), &self.kernel)?, self.elements) {
-            (Some(stated), Some(elements)) => {
-                // A kernel of this build's name and parameters is its family's.
-                let known = names::kernel(&self.kernel).ok().filter(|kernel| is_same(kernel, &stated));
-                let made_up = known.map(|kernel| made_up(kernel, elements, &stream));
-                let (given, config) = match made_up {
-                    Some(made_up) => made_up?,
-                    None => (suppose(&stated, elements, &stream)?, LaunchConfig::auto()),
-                };
-                let ready = Ready { device, stream, function, names: stated.names(), given, config: None };
-                let ready = ready.with_geometry(self.geometry().unwrap_or(config), Some(&stated))?;
-                stated.check(&ready.given, ready.config, lenient)?;
-                Ok(ready)
-            }
-            (Some(stated), None) => {
-                let given = self.given(&stated, &stream)?;
-                self.stated(function, stream, &stated, given, lenient)
-            }
-            (None, Some(_)) => bail!(
+        let Some(stated) = Stated::of(loaded.code(), &self.kernel)? else {
+            ensure!(
+                self.elements.is_none(),
                 "--elements makes arguments up from a record of their types, which {} does not have",
                 path.display()
-            ),
-            (None, None) => self.untold(function, stream),
-        }
+            );
+            return self.untold(function, stream);
+        };
+        // A kernel of this build's name and parameters is its family's.
+        let known = || names::kernel(&self.kernel).ok().filter(|kernel| is_same(kernel, &stated));
+        let (given, config) = match self.elements.map(|elements| (elements, known())) {
+            Some((elements, Some(kernel))) => made_up(kernel, elements, &stream)?,
+            Some((elements, None)) => (suppose(&stated, elements, &stream)?, LaunchConfig::auto()),
+            None => (self.given(&stated, &stream)?, LaunchConfig::auto()),
+        };
+        self.stated(function, stream, &stated, given, config, lenient)
     }
 
-    /// A kernel whose signature is known, with its arguments.
+    /// A kernel whose signature is known, with its arguments. `config` is its geometry unless the user gives one.
     fn stated(
         &self,
         function: Function,
         stream: Stream,
         stated: &Stated,
         given: Vec<Given>,
+        config: LaunchConfig,
         lenient: bool,
     ) -> Result<Ready> {
         let device = stream.device().clone();
         let ready = Ready { device, stream, function, names: stated.names(), given, config: None };
-        let ready = ready.with_geometry(self.geometry().unwrap_or_default(), Some(stated))?;
+        let ready = ready.with_geometry(self.geometry().unwrap_or(config), Some(stated))?;
         stated.check(&ready.given, ready.config, lenient)?;
         Ok(ready)
     }
@@ -500,7 +493,7 @@ fn emulate(gfx: Option<&str>) -> Result<()> {
 
 /// The code object for a kernel in a file, and its target: `gfx`, or of several the first that is emulated by default, else
 /// the first. If none has the kernel it is any, so that loading it says what kernels there are.
-pub fn read_object(path: &Path, gfx: Option<Gfx>, kernel: &str) -> Result<(Vec<u8>, Gfx)> {
+pub fn read_object(path: &Path, gfx: Option<Gfx>, kernel: &str) -> Result<(CodeObject, Gfx)> {
     let file = || path.display().to_string();
     let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", file()))?;
     let binary = FatBinary::open(&bytes).with_context(file)?;
@@ -510,7 +503,7 @@ pub fn read_object(path: &Path, gfx: Option<Gfx>, kernel: &str) -> Result<(Vec<u
     };
     let mut objects = binary.parse(Some(target)).with_context(file)?;
     let at = objects.iter().position(|object| object.kernel(kernel).is_some());
-    Ok((objects.swap_remove(at.unwrap_or(0)).bytes().to_vec(), target))
+    Ok((objects.swap_remove(at.unwrap_or(0)), target))
 }
 
 /// The target of a kernel; of several, the first that is emulated by default, else the first.

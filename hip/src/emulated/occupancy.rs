@@ -67,10 +67,12 @@ pub fn occupancy(gfx: Gfx, kernel: &KernelInfo, workgroup: u32, dynamic_lds: u32
 
     let workgroups = by_waves.min(by_lds).min(by_workgroups);
     let limit = if workgroups == by_waves {
-        match () {
-            () if by_registers.min(by_scalars) >= facts.waves_per_simd => Limit::Waves,
-            () if by_scalars < by_registers => Limit::ScalarRegisters,
-            () => Limit::Registers,
+        if by_registers.min(by_scalars) >= facts.waves_per_simd {
+            Limit::Waves
+        } else if by_scalars < by_registers {
+            Limit::ScalarRegisters
+        } else {
+            Limit::Registers
         }
     } else if workgroups == by_lds {
         Limit::Lds

@@ -32,8 +32,10 @@ macro_rules! real_call {
 }
 
 /// Reports what a constructor's call did wrong: the program has not begun, so nobody looks at a code.
-fn registration(function: &'static str, body: impl FnOnce() -> Result<(), Error>) {
-    let code = boundary(function, || body().map(|()| hipSuccess));
+/// Without a backend nothing is registered; [`backend`] has said why.
+fn registration(function: &'static str, body: impl FnOnce(&'static Backend) -> Result<(), Error>) {
+    let Ok(backend) = backend() else { return };
+    let code = boundary(function, || body(backend).map(|()| hipSuccess));
     if code != hipSuccess
         && let Some(error) = crate::last_error()
     {
@@ -48,8 +50,8 @@ fn registration(function: &'static str, body: impl FnOnce() -> Result<(), Error>
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __hipRegisterFatBinary(data: *const c_void) -> *mut *mut c_void {
     let mut handle = std::ptr::null_mut();
-    registration("__hipRegisterFatBinary", || {
-        handle = match backend()? {
+    registration("__hipRegisterFatBinary", |backend| {
+        handle = match backend {
             Backend::Emulated(runtime) => {
                 // SAFETY: the caller's contract.
                 unsafe { runtime.registry.add_binary(data.cast::<Wrapper>())? as *mut *mut c_void }
@@ -69,7 +71,7 @@ pub unsafe extern "C" fn __hipRegisterFatBinary(data: *const c_void) -> *mut *mu
 /// `modules` is a handle from [`__hipRegisterFatBinary`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __hipUnregisterFatBinary(modules: *mut *mut c_void) {
-    registration("__hipUnregisterFatBinary", || match backend()? {
+    registration("__hipUnregisterFatBinary", |backend| match backend {
         Backend::Emulated(runtime) => {
             runtime.registry.remove_binary(modules as usize);
             Ok(())
@@ -97,7 +99,7 @@ pub unsafe extern "C" fn __hipRegisterFunction(
     gridDim: *mut dim3,
     wSize: *mut c_int,
 ) {
-    registration("__hipRegisterFunction", || match backend()? {
+    registration("__hipRegisterFunction", |backend| match backend {
         Backend::Emulated(runtime) => {
             // SAFETY: the compiler passes a C string.
             let name = unsafe { CStr::from_ptr(deviceName) }.to_string_lossy();
@@ -148,7 +150,7 @@ pub unsafe extern "C" fn __hipRegisterVar(
     constant: c_int,
     global: c_int,
 ) {
-    registration("__hipRegisterVar", || match backend()? {
+    registration("__hipRegisterVar", |backend| match backend {
         Backend::Emulated(runtime) => {
             // SAFETY: the compiler passes a C string.
             let name = unsafe { CStr::from_ptr(hostVar) }.to_string_lossy();
@@ -184,7 +186,7 @@ pub unsafe extern "C" fn __hipRegisterManagedVar(
     size: usize,
     align: c_uint,
 ) {
-    registration("__hipRegisterManagedVar", || match backend()? {
+    registration("__hipRegisterManagedVar", |backend| match backend {
         // SAFETY: the compiler passes a C string, a pointer to be set and an initial value.
         Backend::Emulated(runtime) => unsafe {
             let name = CStr::from_ptr(name).to_string_lossy();

@@ -5,8 +5,8 @@ mod common;
 use candle_amdgpu::kernels::affine::{affine_f16, affine_f32, affine_u8};
 use candle_amdgpu::kernels::fill::{const_set_f32, copy2d_f32, fill_f32};
 use candle_amdgpu::kernels::quantized::dequantize_mul_mat_vec_q4_0_cuda;
-use candle_amdgpu::kernels::reduce::sum_f32;
-use candle_amdgpu::kernels::sort::asort_step_asc_f32;
+use candle_amdgpu::kernels::reduce::{layernorm_f32, rmsnorm_f32, softmax_f32, sum_f32};
+use candle_amdgpu::kernels::sort::{asort_asc_f32, asort_step_asc_f32};
 use candle_amdgpu::{DeviceBuffer, Error, LaunchConfig, Layout, Null, Stream, f16};
 
 const AUTO: LaunchConfig = LaunchConfig::auto();
@@ -179,6 +179,27 @@ fn arguments_that_do_not_go_together_are_errors() {
     assert!(matches!(launch(0, 53), Err(Error::BufferTooShort { have: 53, need: 54, .. })));
     assert!(matches!(launch(8, 54), Err(Error::Misaligned { align: 16, by: 8, .. })));
     launch(0, 54).unwrap();
+}
+
+#[test]
+fn a_part_of_a_row_is_an_error() {
+    let stream = common::stream("gfx1100");
+    let x = zeros(&stream, 10);
+    for len in [3, 7] {
+        let mut y = zeros(&stream, len);
+        let mut positions = DeviceBuffer::<u32>::zeros(&stream, len).unwrap();
+        let errors = [
+            softmax_f32(&stream, AUTO, &x, &mut y, 5).unwrap_err(),
+            rmsnorm_f32(&stream, AUTO, &x, &mut y, Null, 5, 256, 1e-5).unwrap_err(),
+            layernorm_f32(&stream, AUTO, &x, &mut y, Null, Null, 5, 256, 1e-5).unwrap_err(),
+            asort_asc_f32(&stream, AUTO, &x, &mut positions, 5, 8).unwrap_err(),
+        ];
+        for error in errors {
+            assert!(matches!(error, Error::Requirement { .. }), "{error}");
+            assert!(error.to_string().contains("dst.len() % "), "{error}");
+        }
+    }
+    softmax_f32(&stream, AUTO, &x, &mut zeros(&stream, 10), 5).unwrap();
 }
 
 #[test]

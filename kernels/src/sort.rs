@@ -165,7 +165,7 @@ impl Sortable for f64 {
 pub unsafe fn asort<const D: bool, T: Sortable>(
     #[len(dst.len() / ncols.max(1) * ncols)] x: *const T,
     #[len(grid.x * ncols)] dst: *mut u32,
-    ncols: i32,
+    #[requires(dst.len() % ncols.max(1) == 0)] ncols: i32,
     ncols_pad: i32,
 ) {
     let _ = ncols_pad;

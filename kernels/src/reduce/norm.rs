@@ -21,7 +21,7 @@ pub unsafe fn rmsnorm<T: Scalar<Acc: Float + Value + Lane>>(
     #[nullable]
     #[len(n_cols)]
     alpha: *const T,
-    n_cols: i32,
+    #[requires(dst.len() % n_cols.max(1) == 0)] n_cols: i32,
     block_size: i32,
     eps: f32,
 ) {
@@ -63,7 +63,7 @@ pub unsafe fn layernorm<T: Scalar<Acc: Float + Value + Lane>>(
     #[nullable]
     #[len(n_cols)]
     beta: *const T,
-    n_cols: i32,
+    #[requires(dst.len() % n_cols.max(1) == 0)] n_cols: i32,
     block_size: i32,
     eps: f32,
 ) {

@@ -19,7 +19,7 @@ use amdgpu_device::{by_vector, unroll};
 pub unsafe fn softmax<T: Compute<Acc: Float + Value + Lane> + Extremum>(
     #[len(dst.len() / n_cols.max(1) * n_cols)] src: *const T,
     #[len(grid.x * n_cols)] dst: *mut T,
-    n_cols: i32,
+    #[requires(dst.len() % n_cols.max(1) == 0)] n_cols: i32,
 ) {
     // SAFETY: the caller gives a row for each workgroup
     unsafe {

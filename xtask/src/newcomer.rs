@@ -51,6 +51,16 @@ pub fn run(full: bool) -> Result<()> {
     shows("guide/src/profiling.md", &profile(&project)?)
 }
 
+/// The kernels that the guide explains, built and tested as the crate of its own that they are.
+pub fn patterns(full: bool) -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let project = folder.path().join("patterns");
+    new::copy(&shell::workspace().join("examples/patterns"), &project, |text| text)?;
+    fs::copy(shell::workspace().join("Cargo.lock"), project.join("Cargo.lock"))?;
+    shell::run(dependent::cargo(&project, "fmt").args(["--all", "--check"]))?;
+    shell::run(&mut cargo(&project, "test", full))
+}
+
 fn cargo(project: &Path, task: &str, full: bool) -> Command {
     let mut cargo = dependent::cargo(project, task);
     cargo.arg("--quiet");

@@ -9,7 +9,7 @@ use crate::{candle, dependent, device_cargo, documents, library, licences, newco
 
 type Check = (&'static str, fn(full: bool) -> Result<()>);
 
-const CHECKS: [Check; 10] = [
+const CHECKS: [Check; 11] = [
     ("format", format),
     ("documents", documents::run),
     ("licences", licences::run),
@@ -19,6 +19,7 @@ const CHECKS: [Check; 10] = [
     ("documentation", documentation),
     ("dependent project", dependent::run),
     ("own kernels", newcomer::run),
+    ("guide's kernels", newcomer::patterns),
     ("docs.rs build", docs_rs),
 ];
 
@@ -68,7 +69,7 @@ pub const WORKSPACE: [&str; 3] = ["--workspace", "--features", "candle-amdgpu/ro
 
 fn format(_: bool) -> Result<()> {
     shell::run(shell::cargo().args(["fmt", "--all", "--check"]))?;
-    // The other example is formatted as a crate of its user's, which the check of own kernels sees to.
+    // The other two examples are formatted as crates of their users', by the checks that build them.
     let example = "examples/rocm-kernel-macros/Cargo.toml";
     shell::run(shell::cargo().args(["fmt", "--check", "--manifest-path", example]))
 }

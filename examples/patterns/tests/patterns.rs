@@ -17,10 +17,10 @@ fn geometries() -> [LaunchConfig; 2] {
 
 /// Launches `$kernel(stream, config, $arguments…, out)` in each geometry on each device; `$check` sees what `out` has.
 macro_rules! launch {
-    ($kernel:ident($($size:expr),*; $($input:expr),*) to $len:expr, |$out:ident| $check:expr) => {
-        for device in Device::all()? {
+    ($kernel:ident($($size:expr),*; $($input:expr),*) to $len:expr, |$device:ident, $out:ident| $check:expr) => {
+        for $device in Device::all()? {
             for config in geometries() {
-                let stream = device.stream()?;
+                let stream = $device.stream()?;
                 let mut out = DeviceBuffer::zeros(&stream, $len)?;
                 $kernel(&stream, config, $($size,)* $(&DeviceBuffer::from_slice(&stream, $input)?,)* &mut out)?;
                 let $out = out.to_vec()?;
@@ -37,12 +37,12 @@ proptest! {
     fn a_histogram_counts_each_byte(bytes in vec(any::<u8>(), 1..5000)) {
         let mut expected = [0_u32; 256];
         bytes.iter().for_each(|&byte| expected[usize::from(byte)] += 1);
-        launch!(histogram(bytes.len(); &bytes) to 256, |counts| prop_assert_eq!(&counts[..], &expected[..]));
+        launch!(histogram(bytes.len(); &bytes) to 256, |device, counts| prop_assert_eq!(&counts[..], &expected[..]));
     }
 
     #[test]
     fn bytes_that_are_all_alike_are_counted(byte: u8, count in 1_usize..5000) {
-        launch!(histogram(count; &vec![byte; count]) to 256, |counts| {
+        launch!(histogram(count; &vec![byte; count]) to 256, |device, counts| {
             prop_assert_eq!(counts[usize::from(byte)] as usize, count);
             prop_assert_eq!(counts.iter().map(|&n| n as usize).sum::<usize>(), count);
         });
@@ -52,11 +52,11 @@ proptest! {
     fn a_transpose_swaps_rows_and_columns(rows in 1_usize..80, cols in 1_usize..80) {
         let x: Vec<f32> = (0..rows * cols).map(|i| i as f32).collect();
         let expected: Vec<f32> = (0..rows * cols).map(|i| x[i % rows * cols + i / rows]).collect();
-        launch!(transpose_f32(rows, cols; &x) to x.len(), |out| prop_assert_eq!(out, &expected[..]));
+        launch!(transpose_f32(rows, cols; &x) to x.len(), |device, out| prop_assert_eq!(out, &expected[..]));
         let half = |x: &[f32]| x.iter().map(|&x| f16::from_f32(x)).collect::<Vec<_>>();
-        launch!(transpose_f16(rows, cols; &half(&x)) to x.len(), |out| prop_assert_eq!(out, half(&expected)));
+        launch!(transpose_f16(rows, cols; &half(&x)) to x.len(), |device, out| prop_assert_eq!(out, half(&expected)));
         let brain = |x: &[f32]| x.iter().map(|&x| bf16::from_f32(x)).collect::<Vec<_>>();
-        launch!(transpose_bf16(rows, cols; &brain(&x)) to x.len(), |out| prop_assert_eq!(out, brain(&expected)));
+        launch!(transpose_bf16(rows, cols; &brain(&x)) to x.len(), |device, out| prop_assert_eq!(out, brain(&expected)));
     }
 
     #[test]
@@ -64,14 +64,14 @@ proptest! {
         let sum = |i: usize| x[i / 1024 * 1024..=i].iter().map(|&x| i32::from(x)).sum::<i32>();
         let sums: Vec<i32> = (0..x.len()).map(sum).collect();
         let given: Vec<i32> = x.iter().map(|&x| x.into()).collect();
-        launch!(scan_i32(x.len(); &given) to x.len(), |out| prop_assert_eq!(out, &sums[..]));
+        launch!(scan_i32(x.len(); &given) to x.len(), |device, out| prop_assert_eq!(out, &sums[..]));
         // Sums up to 3,072 are exact in f32, and are rounded once at the end.
         let floats = |x: &[i32]| x.iter().map(|&x| x as f32).collect::<Vec<_>>();
-        launch!(scan_f32(x.len(); &floats(&given)) to x.len(), |out| prop_assert_eq!(out, floats(&sums)));
+        launch!(scan_f32(x.len(); &floats(&given)) to x.len(), |device, out| prop_assert_eq!(out, floats(&sums)));
         let half = |x: &[i32]| x.iter().map(|&x| f16::from_f32(x as f32)).collect::<Vec<_>>();
-        launch!(scan_f16(x.len(); &half(&given)) to x.len(), |out| prop_assert_eq!(out, half(&sums)));
+        launch!(scan_f16(x.len(); &half(&given)) to x.len(), |device, out| prop_assert_eq!(out, half(&sums)));
         let brain = |x: &[i32]| x.iter().map(|&x| bf16::from_f32(x as f32)).collect::<Vec<_>>();
-        launch!(scan_bf16(x.len(); &brain(&given)) to x.len(), |out| prop_assert_eq!(out, brain(&sums)));
+        launch!(scan_bf16(x.len(); &brain(&given)) to x.len(), |device, out| prop_assert_eq!(out, brain(&sums)));
     }
 
     #[test]
@@ -90,7 +90,7 @@ proptest! {
                 let expected = |i: usize| {
                     gelu(($wide(x[i / cols * stride + i % cols]) + $wide(bias[i % cols])).into())
                 };
-                launch!($kernel(rows, cols, stride; &x, &bias) to rows * cols, |out| {
+                launch!($kernel(rows, cols, stride; &x, &bias) to rows * cols, |device, out| {
                     for (i, &y) in out.iter().enumerate() {
                         let (y, expected) = (f64::from($wide(y)), expected(i));
                         let bound = expected.abs() * $relative + $least;

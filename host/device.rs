@@ -189,7 +189,7 @@ impl Device {
     /// Loads a code object: an ELF file for this device's target, or a Clang offload bundle that has one.
     ///
     /// # Errors
-    /// If the bytes are no such code object.
+    /// If the bytes are not such a code object.
     pub fn load_code_object(&self, name: &str, bytes: &[u8]) -> Result<Arc<Loaded>> {
         Loaded::from_bytes(self, name, bytes).map(Arc::new)
     }

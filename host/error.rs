@@ -74,7 +74,7 @@ pub enum Error {
         /// Targets it was compiled for.
         have: Vec<String>,
     },
-    /// Bytes that are no code object.
+    /// Bytes that are not a code object.
     #[error("module `{module}` cannot be loaded: {reason}")]
     BadCodeObject {
         /// The module.
@@ -83,7 +83,7 @@ pub enum Error {
         reason: String,
     },
     /// A buffer is shorter than a kernel needs.
-    #[error("{kernel}: `{arg}` has {have} elements, {need} are needed ({why})")]
+    #[error("{kernel}: `{arg}` has {}, but needs {need} ({why})", elements(*have))]
     BufferTooShort {
         /// The kernel.
         kernel: String,
@@ -97,7 +97,7 @@ pub enum Error {
         why: String,
     },
     /// A null pointer where a kernel needs memory.
-    #[error("{kernel}: `{arg}` must be device memory, it is null")]
+    #[error("{kernel}: `{arg}` must be device memory, but it is null")]
     NullArgument {
         /// The kernel.
         kernel: String,
@@ -115,7 +115,7 @@ pub enum Error {
         values: String,
     },
     /// Memory that begins where a kernel cannot take it.
-    #[error("{kernel}: `{arg}` must begin at a multiple of {align} bytes, it begins {by} after one")]
+    #[error("{kernel}: `{arg}` must begin at a multiple of {align} bytes, but begins {by} after one")]
     Misaligned {
         /// The kernel.
         kernel: String,
@@ -139,7 +139,7 @@ pub enum Error {
         reason: String,
     },
     /// The operands of one kernel have different shapes.
-    #[error("{kernel}: operands must have one shape, they have {shapes:?}; broadcast the smaller one first")]
+    #[error("{kernel}: operands must have the same shape, but have {shapes:?}; broadcast the smaller one first")]
     ShapesDiffer {
         /// The kernel.
         kernel: String,
@@ -148,7 +148,7 @@ pub enum Error {
     },
     /// Memory of one device, used on another.
     #[error(
-        "{kernel}: `{arg}` is memory of device {memory}, the stream is one of device {stream}; copy it first"
+        "{kernel}: `{arg}` is memory of device {memory}, but the stream belongs to device {stream}; copy it first"
     )]
     WrongDevice {
         /// The kernel.
@@ -193,7 +193,7 @@ pub enum Error {
         limit: String,
     },
     /// More workgroup memory than the device has.
-    #[error("{kernel}: {asked} bytes of workgroup memory (LDS), the device has {limit}")]
+    #[error("{kernel}: {asked} bytes of workgroup memory (LDS), but the device has {limit}")]
     LdsTooLarge {
         /// The kernel.
         kernel: String,
@@ -210,7 +210,7 @@ pub enum Error {
     },
     /// A kernel whose workgroups are rows is given another number of them.
     #[error(
-        "{kernel} takes each workgroup for a row: {rows} rows need the grid [{rows}, 1, 1], not {grid:?}"
+        "each workgroup of {kernel} is a row: {rows} rows need the grid [{rows}, 1, 1], not {grid:?}"
     )]
     GridIsNotRows {
         /// The kernel.
@@ -221,7 +221,7 @@ pub enum Error {
         rows: u128,
     },
     /// Fewer arguments than the kernel has parameters.
-    #[error("{kernel} takes {need} arguments, {given} were given; `candle-amdgpu kernels` lists them")]
+    #[error("{kernel} takes {need} arguments, but {given} were given; `candle-amdgpu kernels` lists them")]
     TooFewArguments {
         /// The kernel.
         kernel: String,
@@ -231,7 +231,7 @@ pub enum Error {
         need: usize,
     },
     /// An argument of another size than the kernel's parameter.
-    #[error("{kernel}: argument {index} has {given} bytes, the parameter has {need}")]
+    #[error("{kernel}: argument {index} has {given} bytes, but the parameter has {need}")]
     ArgumentSize {
         /// The kernel.
         kernel: String,
@@ -251,7 +251,7 @@ pub enum Error {
         into: usize,
     },
     /// A range that is not inside a buffer.
-    #[error("the range {start}..{end} is not inside a buffer of {len} elements")]
+    #[error("the range {start}..{end} is not inside a buffer of {}", elements(*len))]
     OutOfRange {
         /// First element.
         start: usize,
@@ -325,6 +325,11 @@ pub enum Error {
         /// What is wrong.
         reason: String,
     },
+}
+
+/// A number of elements.
+fn elements(count: usize) -> String {
+    format!("{count} element{}", if count == 1 { "" } else { "s" })
 }
 
 /// Names, or what stands for none.

@@ -307,7 +307,7 @@ impl Order {
     }
 }
 
-/// The integer at an address, 0 where the type is none.
+/// The integer at an address, 0 if the type is not an integer.
 ///
 /// # Safety
 /// The address is valid for a value of that type.

@@ -332,8 +332,8 @@ fn check_requirements(kernel: &Kernel, values: &[Count]) -> Result<()> {
     Ok(())
 }
 
-/// Whether each pointer that may not be null is none, or nothing is read or written through it, and whether it is where the
-/// kernel can take it.
+/// Whether each pointer that must not be null is not null, or nothing is accessed through it, and whether its alignment is what
+/// the kernel needs.
 fn check_addresses(
     kernel: &Kernel,
     layouts: &[&[&Layout]],

@@ -129,7 +129,7 @@ fn one_text_on_every_route() {
     assert_eq!(amdhip64::last_error().unwrap().text, report);
     stream.synchronize().expect("reported once");
 
-    // What is no code object has the parser's words, whoever loads it.
+    // Bytes that are not a code object give the parser's message, whichever function loads them.
     let parsed = CodeObject::parse(b"nothing").unwrap_err().to_string();
     let error = device.load_code_object("mine", b"nothing").unwrap_err().to_string();
     assert!(error.contains(&parsed), "`{parsed}` is not in `{error}`");

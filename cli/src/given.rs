@@ -45,18 +45,18 @@ impl Given {
     pub fn parse(parameter: Parameter, text: &OsStr, stream: &Stream) -> Result<Given> {
         let Parameter { dtype, pointer, written, nullable } = parameter;
         if !pointer {
-            let text = text.to_str().context("a number is wanted here")?;
+            let text = text.to_str().context("expected a number")?;
             return Ok(Given::Number(value(dtype, text)?));
         }
         if text == "null" {
-            ensure!(nullable, "the kernel wants memory here");
+            ensure!(nullable, "the kernel needs memory here");
             return Ok(Given::Null);
         }
         let (from, to) = match split_once(text, b'>') {
             Some((from, to)) => (from, Some(PathBuf::from(to))),
             None => (text.to_owned(), None),
         };
-        ensure!(to.is_none() || written, "the kernel only reads it: there is no result to write");
+        ensure!(to.is_none() || written, "the kernel only reads it, so there is no result to write");
         let (buffer, shape) = contents(dtype, &from, stream)?;
         Ok(Given::Memory(Memory { buffer, dtype, shape, to, written }))
     }

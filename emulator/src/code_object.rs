@@ -24,7 +24,7 @@ const MAX_KERNARG: u64 = 1 << 16;
 /// `NT_AMDGPU_METADATA`.
 const NOTE_METADATA: u32 = 32;
 
-/// Why bytes are no code object that can be run.
+/// Why bytes cannot be run as a code object.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ObjectError {
@@ -43,8 +43,8 @@ pub enum ObjectError {
     /// A target that the emulator does not know, by number.
     #[error("the ELF header names AMDGPU machine {0:#x}, which the emulator does not know")]
     UnknownMachine(u32),
-    /// A code object cannot be made one for a target of another instruction set.
-    #[error("the code object is for {from}, which has not the instruction set of {to}")]
+    /// A code object cannot be retargeted to another instruction set.
+    #[error("the code object is for {from}, which does not share the instruction set of {to}")]
     Retarget {
         /// What it is for.
         from: CodeTarget,
@@ -88,7 +88,7 @@ pub enum ObjectError {
     #[error("the symbol `{0}` is undefined")]
     Undefined(String),
     /// A Clang offload bundle without, or with several, entries for AMDGPU.
-    #[error("the offload bundle has {count} code objects that can be meant; those in it are: {triples}")]
+    #[error("{count} code objects of the offload bundle match; it contains: {triples}")]
     Bundle {
         /// How many are for the target that was asked for, or for AMDGPU if none was.
         count: usize,
@@ -173,7 +173,7 @@ impl std::fmt::Display for Features {
 /// the metadata names are written over.
 ///
 /// # Errors
-/// If `bytes` are no code object, or one for a target of another instruction set.
+/// If `bytes` are not a code object, or are one for a target with another instruction set.
 pub fn retarget(bytes: &[u8], gfx: Gfx) -> Result<Vec<u8>, ObjectError> {
     let object = CodeObject::parse(bytes)?;
     let from = match object.target() {

@@ -54,7 +54,7 @@ pub enum LoadError {
         /// The machine's target.
         machine: Gfx,
     },
-    /// The bytes are no code object.
+    /// The bytes are not a code object.
     #[error(transparent)]
     Object(#[from] ObjectError),
     /// There is no memory for it.

@@ -157,7 +157,7 @@ impl Row {
             if got == expected || got.is_nan() && expected.is_nan() {
                 continue;
             }
-            // A zero of the wrong sign is no ulp away, and wrong.
+            // A zero of the wrong sign is 0 ulps away, but wrong.
             let ulp = got.ulps(expected).map_or(u64::MAX, |ulp| ulp.max(1));
             self.ulp = self.ulp.max(ulp);
             self.difference.get_or_insert_with(|| {

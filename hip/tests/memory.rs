@@ -188,7 +188,7 @@ fn wrong_copies_say_what_is_wrong() {
         fails(hipMemcpy(a, a, usize::MAX, DEVICE_TO_DEVICE), hipErrorInvalidValue, "bytes");
         free(a);
         fails(hipMemcpy(h, a, 1, DEVICE_TO_HOST), hipErrorInvalidValue, "which was freed");
-        // Freed memory is no host memory either.
+        // Freed memory is not host memory either.
         fails(hipMemcpy(h, a, 1, HIP_MEMCPY_DEFAULT), hipErrorInvalidValue, "which was freed");
     }
 }

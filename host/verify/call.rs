@@ -123,7 +123,7 @@ impl Call {
         match &self.inputs[self.position(name)] {
             Input::Memory(operand) => Some(&operand.data),
             Input::Null => None,
-            _ => panic!("{}: `{name}` is no pointer", self.kernel.name),
+            _ => panic!("{}: `{name}` is not a pointer", self.kernel.name),
         }
     }
 
@@ -134,7 +134,7 @@ impl Call {
     pub fn value(&self, name: &str) -> Value {
         match self.inputs[self.position(name)] {
             Input::Value(value) => value,
-            _ => panic!("{}: `{name}` is no value", self.kernel.name),
+            _ => panic!("{}: `{name}` is not a value", self.kernel.name),
         }
     }
 

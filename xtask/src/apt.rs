@@ -106,13 +106,13 @@ pub enum NoPackages {
     #[error("there is no apt-get")]
     NoApt,
     /// No compiler is new enough.
-    #[error("apt offers no rustc of 1.{OLDEST_RUSTC} or newer ({})", Seen(.seen))]
+    #[error("apt has no rustc 1.{OLDEST_RUSTC} or newer ({})", Seen(.seen))]
     NoCompiler {
         /// The compilers that it does offer.
         seen: Vec<(String, String)>,
     },
     /// A compiler is there, and the LLVM tools that go with it are not.
-    #[error("apt offers {rustc} {version}, but not {missing}, which must be of the same LLVM")]
+    #[error("apt has {rustc} {version}, but not {missing}, which must have the same LLVM version")]
     NoLlvm {
         /// The compiler's package.
         rustc: String,
@@ -122,7 +122,7 @@ pub enum NoPackages {
         missing: String,
     },
     /// A package that every release has is unknown.
-    #[error("apt knows no package {0}")]
+    #[error("apt has no package {0}")]
     Unknown(String),
 }
 

@@ -141,7 +141,7 @@ struct Binary {
 fn scratch() -> Result<PathBuf> {
     let scratch = shell::target_dir().join("candle-tests");
     let ours = shell::workspace().join("candle");
-    fs::create_dir_all(&scratch).with_context(|| format!("cannot make {}", scratch.display()))?;
+    fs::create_dir_all(&scratch).with_context(|| format!("cannot create {}", scratch.display()))?;
     for (name, _) in CRATES {
         let to = scratch.join(name);
         if to.exists() {

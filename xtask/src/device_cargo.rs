@@ -48,7 +48,7 @@ fn write(folder: &Path) -> Result<()> {
         quoted(&folder.join("clang")),
         quoted(&toolchain.cargo),
     );
-    fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    fs::create_dir_all(folder).with_context(|| format!("cannot create the folder {}", folder.display()))?;
     for (name, text) in [("clang", linker), ("cargo", cargo)] {
         let file = folder.join(name);
         let made =

@@ -206,7 +206,7 @@ fn with_kernel(run: &Run) -> Result<CodeObject, Box<dyn std::error::Error>> {
             let mut names: Vec<&str> = kernels.map(|kernel| kernel.name.as_str()).collect();
             names.sort_unstable();
             names.dedup();
-            Err(format!("no kernel `{}`; there are {}", run.kernel, names.join(", ")).into())
+            Err(format!("no kernel `{}`; the kernels are {}", run.kernel, names.join(", ")).into())
         }
         [first, ref others @ ..] => {
             if others.iter().any(|other| other.target() != first.target()) {
@@ -214,7 +214,7 @@ fn with_kernel(run: &Run) -> Result<CodeObject, Box<dyn std::error::Error>> {
                 targets.sort_unstable();
                 targets.dedup();
                 let (kernel, targets) = (&run.kernel, targets.join(", "));
-                return Err(format!("`{kernel}` is there for {targets}; --gfx says which is meant").into());
+                return Err(format!("`{kernel}` is available for {targets}; choose one with --gfx").into());
             }
             // A linker takes the first of several, too.
             Ok(first.clone())
@@ -234,7 +234,7 @@ fn run_kernel(run: &Run) -> Outcome {
     let explicit: Vec<&KernelArg> = kernel.info().args.iter().filter(|arg| !arg.is_hidden()).collect();
     if explicit.len() != run.args.len() {
         let expected = format!("{} takes {} arguments", run.kernel, explicit.len());
-        return Err(format!("{expected}, {} are given", run.args.len()).into());
+        return Err(format!("{expected}, but {} are given", run.args.len()).into());
     }
     let mut kernarg = vec![0; kernel.info().explicit_size() as usize];
     let mut outputs = Vec::new();
@@ -258,7 +258,7 @@ fn run_kernel(run: &Run) -> Outcome {
         if value.len() != arg.size as usize {
             let name = arg.name.as_deref().unwrap_or("(no name)");
             let (have, want) = (value.len(), arg.size);
-            return Err(format!("argument {n} ({name}) has {want} bytes, {have} are given").into());
+            return Err(format!("argument {n} ({name}) has {want} bytes, but {have} are given").into());
         }
         kernarg[arg.offset as usize..][..value.len()].copy_from_slice(&value);
     }

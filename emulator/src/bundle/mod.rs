@@ -28,7 +28,7 @@ const FAT_SECTION: &str = ".hip_fatbin";
 /// Names that an error text lists.
 const LISTED: usize = 32;
 
-/// Why bytes are no offload bundle that can be read.
+/// Why bytes cannot be read as an offload bundle.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BundleError {
@@ -55,10 +55,10 @@ pub enum BundleError {
         limit: u64,
     },
     /// A compressed bundle with a header of an unknown version.
-    #[error("the compressed offload bundle is of version {0}; 1, 2 and 3 are known")]
+    #[error("the compressed offload bundle has version {0}; versions 1, 2 and 3 are supported")]
     Version(u16),
     /// An unknown compression method.
-    #[error("the compressed offload bundle has compression method {0}; 0 (zlib) and 1 (zstd) are known")]
+    #[error("the compressed offload bundle has compression method {0}; 0 (zlib) and 1 (zstd) are supported")]
     Method(u16),
     /// A compressed bundle whose header claims another size than it has.
     #[error("the compressed offload bundle claims to have {claimed} bytes; it has {given}")]
@@ -69,7 +69,7 @@ pub enum BundleError {
         given: u64,
     },
     /// A compressed bundle would unpack into more than so few bytes can be believed to stand for.
-    #[error("{compressed} compressed bytes claim to unpack into {claimed}; at most {limit} are taken")]
+    #[error("{compressed} compressed bytes claim to unpack into {claimed}; at most {limit} are accepted")]
     Expansion {
         /// Bytes of the stream.
         compressed: u64,
@@ -84,7 +84,7 @@ pub enum BundleError {
         /// Compression method.
         method: &'static str,
     },
-    /// The compressed stream is no such stream.
+    /// The compressed stream is damaged.
     #[error("the {method} stream of the offload bundle is damaged: {problem}")]
     Stream {
         /// Compression method.
@@ -123,10 +123,10 @@ pub enum BundleError {
         actual: u64,
     },
     /// What was compressed is something else.
-    #[error("what is compressed is no offload bundle")]
+    #[error("the decompressed data is not an offload bundle")]
     Contents,
-    /// What follows a bundle is no other one.
-    #[error("{given:02x?} at {offset:#x}, behind an offload bundle, is not the start of another one")]
+    /// What follows a bundle is not another one.
+    #[error("{given:02x?} at {offset:#x}, after an offload bundle, is not the start of another one")]
     Between {
         /// Where.
         offset: usize,
@@ -322,7 +322,7 @@ impl<'a> FatBinary<'a> {
     /// Finds the code objects, and unpacks what is compressed. They are not parsed yet.
     ///
     /// # Errors
-    /// If `bytes` are none of these, or a bundle among them cannot be read.
+    /// If `bytes` are not any of these, or a bundle among them cannot be read.
     pub fn open(bytes: &'a [u8]) -> Result<FatBinary<'a>, ObjectError> {
         if is_bundle(bytes) {
             return Ok(FatBinary { images: images(bytes)? });

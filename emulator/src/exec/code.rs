@@ -13,7 +13,7 @@ pub(crate) struct Code {
     pub gfx: Gfx,
     /// The instructions in the order of their addresses, and behind each piece of code one for running off it.
     pub ops: Vec<Op>,
-    /// The instruction behind each of `ops`; `None` where the bytes are none.
+    /// The instruction behind each of `ops`; `None` where the bytes are not an instruction.
     pub insts: Vec<Option<Inst>>,
     /// Address of each of `ops` in dwords from `start`.
     at: Vec<u32>,

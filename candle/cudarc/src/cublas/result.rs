@@ -12,7 +12,7 @@ pub enum CublasError {
     #[error(transparent)]
     Driver(#[from] DriverError),
     /// Operands of several types.
-    #[error("a product of {a} and {b} to {c}: the three must be of one type, convert them first")]
+    #[error("a product of {a} and {b} to {c}: all three must have the same type; convert them first")]
     MixedTypes {
         /// Elements of A.
         a: GemmType,
@@ -22,7 +22,7 @@ pub enum CublasError {
         c: GemmType,
     },
     /// A size below 0.
-    #[error("a product with {name} = {value}: it may not be negative")]
+    #[error("a product with {name} = {value}: it must not be negative")]
     NegativeSize {
         /// Which.
         name: &'static str,

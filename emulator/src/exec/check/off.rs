@@ -5,7 +5,7 @@
 //! often read a neighbour and then do not use it. The result is followed, lane by lane in vector registers and bit by bit
 //! in lane masks, until it decides an address, a branch or which lanes go on, or goes to LDS or global memory.
 //!
-//! What is no such read:
+//! What does not count as such a read:
 //! - `v_readlane`: compilers keep scalars in the lanes of a register, whatever EXEC says. `v_readfirstlane` reads a lane
 //!   that is on.
 //! - A read that asks for lanes that are off (`fi:1`).

@@ -113,7 +113,7 @@ fn windows_go_through_workgroup_memory_without_races() {
     }
 }
 
-/// A lane has eight channels of a place, or fewer: of eleven channels, some belong to two lanes, of which one writes.
+/// A lane has eight channels of a place, or fewer: of eleven channels, some belong to two lanes, and one of them writes.
 #[test]
 fn each_result_of_a_convolution_is_written_by_one_lane() {
     let (channels, len) = (11, 100);

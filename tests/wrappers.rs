@@ -264,7 +264,7 @@ fn copies_of_different_lengths_are_errors() {
 
 #[test]
 fn memory_is_freed_on_drop() {
-    // A device whose memory no other test uses at the same time would be better; the amount is what tells.
+    // A device whose memory no other test uses at the same time would be better; the amount is what matters.
     let stream = common::stream("gfx90a");
     let free = || {
         stream.synchronize().unwrap();

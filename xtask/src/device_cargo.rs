@@ -1,7 +1,7 @@
 //! `cargo xtask device-cargo DIR`: a cargo that compiles for AMD GPUs, for programs that call the one in PATH to do so, such
 //! as the macros of the crate `rocm_kernel_macros`.
 //!
-//! rustc 1.96 cannot call a linker for this target, only a C compiler. So the linker is a script by the name of one.
+//! For this target, rustc 1.96 cannot call a linker, only a C compiler. So the linker is a script with a C compiler's name.
 
 use std::env;
 use std::fs::{self, Permissions};

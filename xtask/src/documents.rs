@@ -11,7 +11,7 @@ use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 
 use crate::shell;
 
-/// What is not ours, or was made by a build.
+/// Folders that are not ours, or come from a build.
 const SKIPPED: [&str; 2] = ["target", "node_modules"];
 
 /// Where the guide's Rust is quoted from. All of it is compiled by other checks.
@@ -179,8 +179,8 @@ fn normal(path: &Path) -> PathBuf {
     out
 }
 
-/// What is wrong in the guide: links out of it, which the book that is made of it has not; pages that it does not list;
-/// and Rust that is in none of the sources.
+/// What is wrong in the guide: links out of it, which would be broken in the book; pages that it does not list; and Rust that is
+/// not in any source.
 fn guide(pages: &BTreeMap<PathBuf, Page>, folder: &Path, sources: &[String]) -> Vec<String> {
     let mut wrong = Vec::new();
     let contents = pages.get(&folder.join("SUMMARY.md")).map_or(&[][..], |page| &page.links);

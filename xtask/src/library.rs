@@ -1,7 +1,7 @@
 //! `cargo xtask libamdhip64 DIR`: the shared library for programs that were built against ROCm's.
 //!
 //! Cargo can link `libamdhip64.so` by itself, and programs run on it, but the loader warns that it has no symbol
-//! versions. rustc gives the linker a version script of its own, which does not go together with another one, so the
+//! versions. rustc gives the linker a version script of its own, which cannot be combined with another one, so the
 //! versioned library is linked here, from the static one.
 
 use std::fs;

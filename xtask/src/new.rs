@@ -48,7 +48,7 @@ fn check(name: &str) -> Result<()> {
     if !name.starts_with(|c: char| c.is_ascii_lowercase()) || !name.chars().all(allowed) {
         bail!("`{name}` cannot be the name of a crate: use a-z, 0-9, - and _, beginning with a letter");
     }
-    // The keywords that are words, and the crates that the new one stands on.
+    // Keywords, and the crates that the new one depends on.
     let taken = [
         "amdgpu-build",
         "amdgpu-device",

@@ -51,7 +51,7 @@ pub fn run(full: bool) -> Result<()> {
     shows("guide/src/profiling.md", &profile(&project)?)
 }
 
-/// The kernels that the guide explains, built and tested as the crate of its own that they are.
+/// The kernels that the guide explains, built and tested as a separate crate, which they are.
 pub fn patterns(full: bool) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let project = folder.path().join("patterns");
@@ -65,7 +65,7 @@ fn cargo(project: &Path, task: &str, full: bool) -> Command {
     let mut cargo = dependent::cargo(project, task);
     cargo.arg("--quiet");
     if !full {
-        // Core is compiled for each wave size, which takes longer than all the rest.
+        // Compiling core for each wave size takes longer than everything else.
         cargo.env("CANDLE_AMDGPU_ARCHS", "gfx1100").env("CANDLE_AMDGPU_DEVICE", "emulator:gfx1100");
     }
     cargo

@@ -23,7 +23,7 @@ const CHECKS: [Check; 11] = [
     ("docs.rs build", docs_rs),
 ];
 
-/// With `--full`: Candle's own crates are large, the macros compile a core of their own, and packages are other crates.
+/// Only with `--full`: Candle's own crates are large, the macros compile core once more, and packages are other crates.
 const FULL_CHECKS: [Check; 5] = [
     ("Candle", candle::check),
     ("project with Candle", dependent::candle),

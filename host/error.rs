@@ -139,7 +139,9 @@ pub enum Error {
         reason: String,
     },
     /// The operands of one kernel have different shapes.
-    #[error("{kernel}: operands must have the same shape, but have {shapes:?}; broadcast the smaller one first")]
+    #[error(
+        "{kernel}: operands must have the same shape, but have {shapes:?}; broadcast the smaller one first"
+    )]
     ShapesDiffer {
         /// The kernel.
         kernel: String,
@@ -209,9 +211,7 @@ pub enum Error {
         kernel: String,
     },
     /// The wrong number of workgroups for a kernel whose workgroups are rows.
-    #[error(
-        "each workgroup of {kernel} is a row: {rows} rows need the grid [{rows}, 1, 1], not {grid:?}"
-    )]
+    #[error("each workgroup of {kernel} is a row: {rows} rows need the grid [{rows}, 1, 1], not {grid:?}")]
     GridIsNotRows {
         /// The kernel.
         kernel: String,

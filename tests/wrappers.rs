@@ -218,7 +218,10 @@ fn geometries_that_cannot_be_are_errors() {
     assert!(matches!(launch([1 << 23, 1, 1], [1024, 1, 1], 0), Error::GridTooLarge { .. }));
     assert!(matches!(launch([1, 1 << 20, 1], [32, 1, 1], 0), Error::GridTooLarge { .. }));
     let lds = launch([1, 1, 1], [32, 1, 1], 1 << 20);
-    assert_eq!(lds.to_string(), "affine_f32: 1048576 bytes of workgroup memory (LDS), but the device has 65536");
+    assert_eq!(
+        lds.to_string(),
+        "affine_f32: 1048576 bytes of workgroup memory (LDS), but the device has 65536"
+    );
 }
 
 #[test]

@@ -252,9 +252,9 @@ impl Subject {
             typed(arg, &text, &stream).with_context(|| format!("{name}={}", text.display()))
         });
         let given = given.collect::<Result<Vec<_>>>()?;
-        let config = self.geometry().context(
-            "the code object does not say how its kernels are launched: give --grid and --block",
-        )?;
+        let config = self
+            .geometry()
+            .context("the code object does not say how its kernels are launched: give --grid and --block")?;
         Ok(Ready { device: stream.device().clone(), stream, function, names, given, config: Some(config) })
     }
 

@@ -48,7 +48,7 @@ pub(crate) unsafe fn report(stream: *mut c_void, work: impl FnOnce(&Stream) -> R
     }
 }
 
-/// Launches a kernel under its own geometry, or under this one.
+/// Launches a kernel with its own geometry, or with this one.
 ///
 /// # Safety
 /// Each argument is the address of a value of the parameter's type; device memory is as large as the kernel needs.

@@ -323,7 +323,7 @@ impl Runtime {
     /// Copies in `stream`.
     ///
     /// # Safety
-    /// An address that is no device memory is host memory of `size` bytes, valid for the copy.
+    /// An address that is not device memory is host memory of `size` bytes, valid for the copy.
     pub(crate) unsafe fn copy(
         &self,
         dst: *mut c_void,

@@ -89,7 +89,7 @@ impl Stream {
         }
     }
 
-    /// Waits for the stream, and leaves a fault for whoever asks for it.
+    /// Waits for the stream, and keeps a fault for the next call that asks for it.
     pub(crate) fn wait_idle(&self) {
         drop(self.pending());
     }

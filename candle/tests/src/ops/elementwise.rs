@@ -146,7 +146,7 @@ pub fn select() -> Vec<Op> {
     ops
 }
 
-/// From each type to each but i16 and i32, to which Candle converts on the CPU alone.
+/// From each type to each except i16 and i32, which Candle converts to on the CPU only.
 pub fn cast() -> Vec<Op> {
     let mut ops = Vec::new();
     for to in ALL.into_iter().filter(|to| !matches!(to, DType::I16 | DType::I32)) {

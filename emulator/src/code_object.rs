@@ -1,8 +1,8 @@
 //! Code objects: what LLVM links for one AMDGPU target.
 //!
 //! A code object is an ELF shared library with the machine code, one 64-byte kernel descriptor (`NAME.kd`) per
-//! kernel, and a MessagePack note that lists each kernel's arguments and resources. Everything in it is taken as
-//! input from a stranger: what does not fit is an [`ObjectError`].
+//! kernel, and a MessagePack note that lists each kernel's arguments and resources. Everything in it is
+//! untrusted input: what does not fit is an [`ObjectError`].
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -48,7 +48,7 @@ pub enum ObjectError {
     Retarget {
         /// What it is for.
         from: CodeTarget,
-        /// What it was to be for.
+        /// The target that it should become one for.
         to: Gfx,
     },
     /// A generic target without the version of its definition, which code objects of version 6 have.
@@ -62,7 +62,7 @@ pub enum ObjectError {
     /// The metadata note cannot be read.
     #[error("the metadata note is malformed: {0}")]
     Metadata(String),
-    /// The metadata says something about a kernel that cannot be.
+    /// The metadata says something impossible about a kernel.
     #[error("kernel `{kernel}`: {problem}")]
     Kernel {
         /// Kernel name.
@@ -76,7 +76,7 @@ pub enum ObjectError {
         /// End of the last segment.
         end: u64,
     },
-    /// A relocation that no AMDGPU code object of ours has.
+    /// A relocation of an unsupported kind.
     #[error("relocation type {kind} at {address:#x} is not supported")]
     Relocation {
         /// ELF relocation type.
@@ -113,7 +113,7 @@ pub struct CodeObject {
 /// What a code object, or a device, says of an optional feature of the target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Features {
-    /// Page faults are retried (XNACK): `None` where code runs either way, or the target has no such thing.
+    /// Page faults are retried (XNACK): `None` if code runs either way, or the target has no such feature.
     pub xnack: Option<bool>,
     /// The memories have error correction (SRAM-ECC).
     pub sramecc: Option<bool>,
@@ -209,7 +209,7 @@ struct Inner {
     sections: BTreeMap<String, Section>,
     symbols: Symbols,
     layout: Layout,
-    /// The segments at their addresses, once somebody asks for them in one piece.
+    /// The segments at their addresses, once they are needed in one piece.
     image: OnceLock<Vec<u8>>,
     relocations: Vec<Relocation>,
     /// What was parsed, and where in it the ELF file lies; every other range is one of the ELF file.

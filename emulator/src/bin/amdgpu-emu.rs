@@ -30,7 +30,7 @@ enum Command {
         /// Code object (ELF), Clang offload bundles, or a program or library with such bundles.
         file: PathBuf,
     },
-    /// Read lines of hexadecimal bytes, print LLVM's text of each.
+    /// Read lines of hexadecimal bytes and print LLVM's text for each.
     Decode {
         /// Target.
         gfx: Gfx,
@@ -43,7 +43,7 @@ struct Run {
     file: PathBuf,
     /// Kernel name.
     kernel: String,
-    /// Target, where the file has the kernel for several.
+    /// Target, if the file has the kernel for several.
     #[arg(long)]
     gfx: Option<Gfx>,
     /// Workgroups: X, X,Y or X,Y,Z.
@@ -184,7 +184,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");
-            // What the kernel did wrong, or what cannot be done.
+            // What the kernel did wrong, or why it could not run.
             ExitCode::from(if error.is::<FaultReport>() { 1 } else { 2 })
         }
     }
@@ -196,7 +196,7 @@ fn open(file: &PathBuf, gfx: Option<Gfx>) -> Result<Vec<CodeObject>, Box<dyn std
     objects.map_err(|error| format!("{}: {error}", file.display()).into())
 }
 
-/// The code object with the kernel that is to run.
+/// The code object with the kernel to run.
 fn with_kernel(run: &Run) -> Result<CodeObject, Box<dyn std::error::Error>> {
     let objects = open(&run.file, run.gfx)?;
     let having: Vec<_> = objects.iter().filter(|object| object.kernel(&run.kernel).is_some()).collect();

@@ -20,7 +20,7 @@ use table::{Row, Target};
 
 pub use print::{Text, print};
 
-/// Bytes that are no instruction of the target.
+/// Bytes that are not an instruction of the target.
 #[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     /// The bytes end within the instruction.

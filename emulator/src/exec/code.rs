@@ -121,7 +121,7 @@ impl Code {
         }
     }
 
-    /// Whether no instruction goes, or may go, to another outside.
+    /// Whether no instruction jumps, or may jump, outside.
     pub fn is_closed(&self) -> bool {
         self.insts.iter().zip(&self.ops).all(|(inst, op)| {
             let Some(inst) = inst else { return true };

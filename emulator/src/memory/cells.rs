@@ -53,7 +53,7 @@ struct Before {
 pub(super) struct Maps {
     threads: [OnceLock<Map>; MOST_THREADS],
     before: OnceLock<Before>,
-    /// The number of the last actor in each thread's cells; whoever holds it has all cells to itself.
+    /// The number of the last actor in each thread's cells; its holder has all cells to itself.
     last_actors: Mutex<[u32; MOST_THREADS]>,
 }
 
@@ -102,7 +102,7 @@ impl Memory {
                 match new {
                     Ok(new) => drop(map.set(new)),
                     Err(error) if ready == 0 => return Err(error),
-                    // Where address space is short, one thread has to do.
+                    // If address space is short, one thread has to be enough.
                     Err(_) => break,
                 }
                 let large = |allocation: &&super::Allocation| allocation.size >= LARGE_PAGE;

@@ -89,7 +89,7 @@ impl Function {
         }
     }
 
-    /// Launches with arguments by address, as `hipModuleLaunchKernel` takes them: each points to a value, of which
+    /// Launches with arguments by address, as `hipModuleLaunchKernel` takes them: each points to a value, and
     /// as many bytes are read as the kernel's parameter has. Surplus arguments are ignored.
     ///
     /// # Safety

@@ -1,4 +1,4 @@
-//! What is given for a kernel's parameters: numbers, memory, nothing.
+//! The values for a kernel's parameters: numbers, memory, nothing.
 
 use crate::npy;
 use anyhow::{Context, Result, bail, ensure};

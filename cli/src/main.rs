@@ -1,4 +1,4 @@
-//! `candle-amdgpu`: what kernels and devices there are, what the kernels do, and whether they are right.
+//! `candle-amdgpu`: lists kernels and devices, runs and profiles kernels, and checks whether they are right.
 
 mod bench;
 mod check;

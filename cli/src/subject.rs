@@ -19,7 +19,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// The words of every help text about arguments.
+/// The part about arguments in every help text.
 pub const ARGUMENTS: &str = "\
 Values by kind of parameter (`candle-amdgpu kernels` lists the parameters):
   a number             mul=2.5
@@ -56,7 +56,7 @@ pub struct Limit {
 }
 
 impl Limit {
-    /// Holds for what is launched on the device from now on.
+    /// Applies the limit to later launches on the device.
     pub fn set(&self, device: &Device) -> Result<()> {
         let Some(budget) = self.budget else { return Ok(()) };
         let ordinal = device.ordinal();
@@ -82,7 +82,7 @@ impl On {
     }
 }
 
-/// Sizes in x, y and z, of which the last may be left out.
+/// Sizes in x, y and z; trailing ones may be left out.
 #[derive(Clone, Copy)]
 struct Size([u32; 3]);
 
@@ -144,7 +144,7 @@ pub struct Ready {
     config: Option<LaunchConfig>,
 }
 
-/// How a launch ended that began.
+/// How a launch ended.
 pub enum Ended {
     Well(Box<LaunchRecord>),
     /// What the kernel did wrong.
@@ -234,7 +234,7 @@ impl Subject {
         Ok(ready)
     }
 
-    /// A kernel of which only the sizes of the parameters are known.
+    /// A kernel about which only the sizes of the parameters are known.
     fn untold(&self, function: Function, stream: Stream) -> Result<Ready> {
         let parameters: Vec<&KernelArg> =
             function.info().args.iter().filter(|arg| !arg.is_hidden()).collect();
@@ -286,7 +286,7 @@ impl Ready {
         Ok(self)
     }
 
-    /// Launches and waits. What the kernel does wrong is in the result; an error is what could not be done.
+    /// Launches and waits. The result says what the kernel does wrong; an error means that it could not be launched.
     pub fn launch(&mut self) -> Result<Option<candle_amdgpu::Error>> {
         self.enqueue()?;
         let Err(error) = self.stream.synchronize() else { return Ok(None) };
@@ -422,7 +422,7 @@ fn is_same(kernel: &Kernel, stated: &Stated) -> bool {
     kernel.args.len() == stated.0.args.len() && kernel.args.iter().zip(&stated.0.args).all(texts)
 }
 
-/// Arguments for a kernel of which only the record is known: integers are as large as they can be with at most so many
+/// Arguments for a kernel about which only the record is known: integers are as large as they can be with at most so many
 /// elements in the longest memory, memory is random and as long as the record says.
 fn suppose(stated: &Stated, elements: usize, stream: &Stream) -> Result<Vec<Given>> {
     let lengths = |size: u64| stated.lengths(size, elements);
@@ -482,7 +482,7 @@ fn made_up(kernel: &'static Kernel, elements: usize, stream: &Stream) -> Result<
     Ok((given, config))
 }
 
-/// Emulates `gfx`, or the default targets, unless the user said what there is.
+/// Emulates `gfx`, or the default targets, unless the user selected devices.
 fn emulate(gfx: Option<&str>) -> Result<()> {
     if std::env::var_os(DEVICE_VARIABLE).is_none_or(|value| value.is_empty()) {
         let choice = gfx.map_or_else(|| "emulator".to_owned(), |gfx| format!("emulator:{gfx}"));
@@ -558,7 +558,7 @@ fn without_type(parameter: Parameter, text: &OsStr) -> Result<OsString> {
     Ok(value)
 }
 
-/// `TYPE:VALUE`, or `null`, for a parameter of which only the size is known.
+/// `TYPE:VALUE`, or `null`, for a parameter about which only the size is known.
 fn typed(arg: &KernelArg, text: &OsStr, stream: &Stream) -> Result<Given> {
     if text == "null" {
         return Ok(Given::Null);

@@ -570,7 +570,7 @@ fn check_finds_nothing_in_any_order_of_a_right_kernel() {
 
 #[test]
 fn check_runs_memory_that_is_too_short() {
-    // The kernel reads more than anyone has written: a buffer of which the host filled one element.
+    // The kernel reads more than was written: the host filled one element of the buffer.
     let output = run(&[
         "check",
         "affine_f32",

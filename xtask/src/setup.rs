@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn lints_come_from_whoever_gave_the_cargo() {
+    fn lints_come_from_where_cargo_came_from() {
         let wants = Wants { device: false, lints: true, pip: false, hip: false };
         let rustup = Machine { rustup: true, rustup_cargo: true, ..DEBIAN };
         let [Action::Rustup { args, .. }] = &plan(&Fake::bookworm(), rustup, wants).unwrap()[..] else {

@@ -91,7 +91,7 @@ impl Memory {
         self.buffer.len() / self.dtype.size()
     }
 
-    /// What it holds now, from element `start` on, at most so many elements.
+    /// What it holds now, from element `start` on, at most this many elements.
     pub fn part(&self, start: usize, most: usize) -> Result<Array> {
         let size = self.dtype.size();
         let end = start.saturating_add(most).min(self.len());
@@ -140,7 +140,7 @@ fn contents(dtype: DType, from: &OsStr, stream: &Stream) -> Result<(DeviceBuffer
     Ok((DeviceBuffer::from_slice(stream, data.bytes())?, shape))
 }
 
-/// Bytes of so many elements.
+/// Bytes of this many elements.
 fn bytes(dtype: DType, len: usize) -> Result<usize> {
     len.checked_mul(dtype.size())
         .with_context(|| format!("{len} elements of {dtype} are more than can be addressed"))

@@ -398,7 +398,7 @@ fn make_up(kernel: &'static Kernel, elements: usize) -> Result<Call> {
         .with_context(|| format!("the arguments of {} cannot be made up: give them", kernel.name))
 }
 
-/// A kernel on a device with made-up arguments for about so many elements, under its own geometry unless another is given.
+/// A kernel on a device with made-up arguments for about this many elements, with its own geometry unless another is given.
 pub fn prepare(
     kernel: &'static Kernel,
     elements: usize,
@@ -422,7 +422,7 @@ fn is_same(kernel: &Kernel, stated: &Stated) -> bool {
     kernel.args.len() == stated.0.args.len() && kernel.args.iter().zip(&stated.0.args).all(texts)
 }
 
-/// Arguments for a kernel about which only the record is known: integers are as large as they can be with at most so many
+/// Arguments for a kernel about which only the record is known: integers are as large as they can be with at most this many
 /// elements in the longest memory, memory is random and as long as the record says.
 fn suppose(stated: &Stated, elements: usize, stream: &Stream) -> Result<Vec<Given>> {
     let lengths = |size: u64| stated.lengths(size, elements);

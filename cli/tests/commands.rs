@@ -468,7 +468,7 @@ fn run_checks_names_types_and_lengths_before_it_launches() {
         ("run fill_u8 buf=zeros:4 value=7 numel=4 n=4", "no parameter `n`; did you mean"),
         ("run fill_u8 buf=zeros:4 value=7 value=8 numel=4", "`value` is given twice"),
         ("run fill_u8 buf=zeros:4 value=256 numel=4", "256 is out of range for u8"),
-        ("run fill_u8 buf=null value=1 numel=4", "wants memory"),
+        ("run fill_u8 buf=null value=1 numel=4", "needs memory"),
         ("run fill_u8 buf=zeros:99 value=7 numel=100", "`buf` has 99 elements and needs 100 (numel)"),
         ("run fill_u8 buf=nowhere.npy value=1 numel=4", "nowhere.npy"),
         ("run fill_u8 buf=zeros:4 value=-4 numel=4", "-4 is out of range for u8"),

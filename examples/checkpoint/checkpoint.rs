@@ -177,8 +177,8 @@ mod tests {
         let whole = file();
         for length in 0..whole.len() {
             let error = error(&whole[..length]);
-            assert!(error.contains(&format!("its {length} bytes")), "{length}: {error}");
-            assert!(error.contains("cut off"), "{length}: {error}");
+            assert!(error.contains(&format!("it has {length} bytes")), "{length}: {error}");
+            assert!(error.contains("truncated"), "{length}: {error}");
         }
     }
 

@@ -58,7 +58,7 @@ pub enum Tolerance {
     Bits,
     /// The same value and sign of zero; all NaNs are equal.
     Exact,
-    /// At most so many steps from one value of the type to the next.
+    /// At most this many steps from one value of the type to the next.
     Ulp(u64),
     /// At most so far away: a distance for each element of the memory.
     Within(fn(&Call) -> Vec<f64>),

@@ -83,7 +83,7 @@ pub fn run(folder: &Path, gfx: &[String]) -> Result<()> {
     cargo.args(["package", "--quiet", "--no-verify", "--allow-dirty", "--target-dir"]).arg(&packed);
     cargo.args(CRATES.iter().flat_map(|name| ["--package", name]));
     shell::run(cargo.current_dir(&root))?;
-    fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    fs::create_dir_all(folder).with_context(|| format!("cannot create the folder {}", folder.display()))?;
     for name in CRATES {
         let package = format!("{name}-{}", env!("CARGO_PKG_VERSION"));
         let from = packed.join("package").join(&package).with_added_extension("crate");

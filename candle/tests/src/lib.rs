@@ -104,7 +104,7 @@ fn numbers(tensor: &Tensor) -> Result<Vec<f64>> {
     widen(&tensor.to_device(&Device::Cpu)?)?.flatten_all()?.to_vec1()
 }
 
-/// To f64. Candle's conversion from f8e4m3 calls itself without end, so that one goes by f32.
+/// To f64. Candle's conversion from f8e4m3 recurses endlessly, so that one goes through f32.
 fn widen(tensor: &Tensor) -> Result<Tensor> {
     let narrow = tensor.dtype() == DType::F8E4M3;
     if narrow { tensor.to_dtype(DType::F32)?.to_dtype(DType::F64) } else { tensor.to_dtype(DType::F64) }

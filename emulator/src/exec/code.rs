@@ -157,7 +157,7 @@ impl Code {
         self.index_at(u32::try_from(offset / 4).ok()?)
     }
 
-    /// The index of the instruction so many dwords behind `start`.
+    /// The index of the instruction this many dwords after `start`.
     fn index_at(&self, dword: u32) -> Option<u32> {
         self.at.binary_search(&dword).ok().map(|index| index as u32)
     }

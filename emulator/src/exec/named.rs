@@ -1,4 +1,4 @@
-//! Named barriers (gfx12): waves of a workgroup that have joined one wait for so many signals as it has members.
+//! Named barriers (gfx12): waves of a workgroup that have joined one wait for as many signals as it has members.
 //!
 //! AMD's manual of RDNA4 defines signals and the state that can be read; what initialising, joining and leaving do is as
 //! published for gfx1250, where compilers use them: LLVM's `llvm.amdgcn.s.barrier.*`, and the barriers of HipKittens.

@@ -89,7 +89,7 @@ struct Shared {
 }
 
 impl Memory {
-    /// Check mode's cells for at most so many threads, for one launch at a time: others wait.
+    /// Check mode's cells for at most this many threads, for one launch at a time: others wait.
     pub fn cells(&self, threads: usize) -> Result<Cells<'_>, MemoryError> {
         let mut last_actors = self.cells.last_actors.lock().unwrap_or_else(PoisonError::into_inner);
         let reserve = Region::reserve_anywhere;
@@ -180,7 +180,7 @@ impl<'m> Cells<'m> {
         self.threads
     }
 
-    /// A launch's notes, for each of so many threads, at most [`Cells::threads`].
+    /// A launch's notes, for each of this many threads, at most [`Cells::threads`].
     pub fn tracks(&mut self, threads: usize) -> Vec<Track<'m>> {
         let memory = self.memory;
         let maps = memory.cells.threads[..self.threads].iter().filter_map(OnceLock::get);

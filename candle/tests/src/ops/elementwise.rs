@@ -151,7 +151,7 @@ pub fn cast() -> Vec<Op> {
     let mut ops = Vec::new();
     for to in ALL.into_iter().filter(|to| !matches!(to, DType::I16 | DType::I32)) {
         for strided in [false, true] {
-            // On the CPU, Candle's conversion from f8e4m3 to f64 calls itself without end.
+            // On the CPU, Candle's conversion from f8e4m3 to f64 recurses endlessly.
             let from: Vec<DType> =
                 ALL.into_iter().filter(|&from| (from, to) != (DType::F8E4M3, DType::F64)).collect();
             ops.push(Op::new(format!("to {to:?}, strided {strided}"), &from, move |make: &Make| {

@@ -317,7 +317,7 @@ impl Races {
         self.arriving.push(late);
     }
 
-    /// The wave has waited for a late access, having come to so many barriers.
+    /// The wave has waited for a late access, having come to this many barriers.
     pub fn settle(&mut self, late: u32, arrivals: u32) {
         let last = self.last_actor();
         self.late[late as usize].settled = Some((arrivals, last));

@@ -110,7 +110,9 @@ impl Kernels {
         }
         print_table(&table)?;
         let count = |of: fn(&Entry) -> &'static str| entries.iter().map(of).collect::<BTreeSet<_>>().len();
-        print(&format!("\n{} kernels, targets: {}", count(|e| e.name), count(|e| e.gfx)))?;
+        let kernels = count(|e| e.name);
+        let s = if kernels == 1 { "" } else { "s" };
+        print(&format!("\n{kernels} kernel{s}, targets: {}", count(|e| e.gfx)))?;
         Ok(true)
     }
 

@@ -90,7 +90,8 @@ impl Allocation {
 
 impl fmt::Display for Allocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "allocation {} ({} bytes at {:#x}", self.id, self.size, self.base)?;
+        let s = if self.size == 1 { "" } else { "s" };
+        write!(f, "allocation {} ({} byte{s} at {:#x}", self.id, self.size, self.base)?;
         if let Some(label) = &self.label {
             write!(f, ", {label}")?;
         }

@@ -377,7 +377,7 @@ mod tests {
     fn old_compilers_only_is_an_error_that_lists_them() {
         let apt = Fake::offering(&[("rustc", "1.85.0+dfsg3-1", "libllvm19"), ("llvm-19", "1:19", "")]);
         let error = choose(&apt, DEVICE).unwrap_err().to_string();
-        assert_eq!(error, "apt offers no rustc of 1.96 or newer (it offers rustc 1.85.0+dfsg3-1)");
+        assert_eq!(error, "apt has no rustc 1.96 or newer (it offers rustc 1.85.0+dfsg3-1)");
     }
 
     #[test]

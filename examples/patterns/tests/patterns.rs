@@ -12,7 +12,10 @@ use patterns::kernels::transpose::{transpose_bf16, transpose_f16, transpose_f32}
 
 /// The kernels' own geometry, and one that fits nothing: few workgroups, of a wave and a part of one.
 fn geometries() -> [LaunchConfig; 2] {
-    [LaunchConfig::auto(), LaunchConfig::explicit([2, 1, 1], [100, 1, 1], 0)]
+    [
+        LaunchConfig::auto(),
+        LaunchConfig::explicit([2, 1, 1], [100, 1, 1], 0),
+    ]
 }
 
 /// Launches `$kernel(stream, config, $arguments…, out)` in each geometry on each device; `$check` sees what `out` has.
@@ -118,7 +121,9 @@ fn lanes_along_y_are_an_error_where_they_would_count_twice() -> Result<()> {
     let x = DeviceBuffer::from_slice(&stream, &[1_u8; 64])?;
     let mut bins = DeviceBuffer::zeros(&stream, 256)?;
     let two = LaunchConfig::explicit([1; 3], [32, 2, 1], 0);
-    let error = histogram(&stream, two, 64, &x, &mut bins).unwrap_err().to_string();
+    let error = histogram(&stream, two, 64, &x, &mut bins)
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("block.y == 1"), "{error}");
     Ok(())
 }

@@ -31,7 +31,9 @@ pub unsafe fn histogram(
     barrier_local();
     global_stride(count, |i| {
         // SAFETY: `i` is below `count`; the counter is aligned, and all accesses between the barriers are atomic.
-        unsafe { AtomicU32::from_ptr(counter((*inp.add(i)).into())).fetch_add(1, Ordering::Relaxed) };
+        unsafe {
+            AtomicU32::from_ptr(counter((*inp.add(i)).into())).fetch_add(1, Ordering::Relaxed)
+        };
     });
     barrier_local();
     workgroup_stride(BINS, |bin| {

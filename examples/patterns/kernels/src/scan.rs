@@ -44,7 +44,11 @@ pub unsafe fn scan<T: Scalar>(
         let mut distance = 1;
         while distance < size {
             // SAFETY: all places up to `id` are written.
-            let left = if id < distance { T::Acc::ZERO } else { unsafe { *sum(id - distance) } };
+            let left = if id < distance {
+                T::Acc::ZERO
+            } else {
+                unsafe { *sum(id - distance) }
+            };
             barrier_local();
             // SAFETY: each work-item writes its own place, which no one reads until the next barrier.
             unsafe { sum(id).write(left.add(*sum(id))) };
@@ -53,7 +57,11 @@ pub unsafe fn scan<T: Scalar>(
         }
 
         // SAFETY: as above.
-        let mut running = if id == 0 { T::Acc::ZERO } else { unsafe { *sum(id - 1) } };
+        let mut running = if id == 0 {
+            T::Acc::ZERO
+        } else {
+            unsafe { *sum(id - 1) }
+        };
         for i in mine {
             // SAFETY: `i` is below `count`.
             unsafe {

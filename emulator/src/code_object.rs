@@ -150,7 +150,7 @@ impl Features {
         Features { xnack: setting(flags >> 8), sramecc: setting(flags >> 10) }
     }
 
-    /// Whether code that wants these runs on a device that has `device`.
+    /// Whether code that needs these runs on a device that has `device`.
     pub fn fit(self, device: Features) -> bool {
         let fits = |code: Option<bool>, device: Option<bool>| code.is_none() || code == device;
         fits(self.xnack, device.xnack) && fits(self.sramecc, device.sramecc)
@@ -537,7 +537,7 @@ impl CodeObject {
         self.inner.target
     }
 
-    /// What it wants of the target's optional features.
+    /// What it needs of the target's optional features.
     pub fn features(&self) -> Features {
         self.inner.features
     }

@@ -17,36 +17,21 @@ use amdgpu_device::memory::{VECTOR_BYTES, is_aligned, load, store};
 use amdgpu_device::prelude::*;
 use amdgpu_device::{wave, workgroup};
 
-/// Where an id leads.
-pub enum Place {
-    /// To an index of the dimension.
-    Index(usize),
-    /// Out of it, which is an error.
-    Outside,
-    /// Nowhere, by intention.
-    Nothing,
-}
-
 /// The type of an id.
 pub trait Id: Scalar {
     /// Its value.
     fn widen(self) -> i64;
 
+    /// Whether it is an index of a dimension of `size`. [`HIGHEST`](Scalar::HIGHEST) never is: it stands for nothing.
+    #[inline(always)]
+    fn is_index(self, size: usize) -> bool {
+        (self.widen() as u64) < size as u64 && self != Self::HIGHEST
+    }
+
     /// The index, if it is one of a dimension of `size`.
     #[inline(always)]
     fn index(self, size: usize) -> Option<usize> {
-        let index = self.widen() as u64;
-        if index < size as u64 && self != Self::HIGHEST { Some(index as usize) } else { None }
-    }
-
-    /// What it says of a dimension of `size`.
-    #[inline(always)]
-    fn place(self, size: usize) -> Place {
-        if self == Self::HIGHEST {
-            return Place::Nothing;
-        }
-        let index = self.widen() as u64;
-        if index < size as u64 { Place::Index(index as usize) } else { Place::Outside }
+        if self.is_index(size) { Some(self.widen() as usize) } else { None }
     }
 
     /// Whether it neither is an index of a dimension of `size`, nor stands for nothing.
@@ -505,10 +490,12 @@ impl<I: Id, T: Scalar> Columns<I, T> {
         let first = self.first(column, count);
         let (ids, inp) = (self.ids.wrapping_add(first), self.inp.wrapping_add(first));
         let mut outside = count;
-        let mut one = |j: usize, id: I, value: T| match id.place(self.dst_dim_size) {
-            Place::Index(index) => arrive(index, value),
-            Place::Outside => outside = j,
-            Place::Nothing => (),
+        let mut one = |j: usize, id: I, value: T| {
+            if id.is_index(self.dst_dim_size) {
+                arrive(id.widen() as usize, value);
+            } else if id != I::HIGHEST {
+                outside = j;
+            }
         };
         // SAFETY: the caller's
         unsafe {
@@ -658,13 +645,13 @@ impl<I: Id, T: Scalar> Columns<I, T> {
                     (load(ids.wrapping_add(j * step)), load(inp.wrapping_add(j * step)))
                 };
                 let mut outside = None;
-                let mut one = |j: usize, e: usize, id: I, value: T| match id.place(dim) {
-                    Place::Index(index) => {
-                        let sum = slot(index, e);
+                let mut one = |j: usize, e: usize, id: I, value: T| {
+                    if id.is_index(dim) {
+                        let sum = slot(id.widen() as usize, e);
                         sum.write(sum.read().add(value));
+                    } else if id != I::HIGHEST {
+                        outside = Some(j * step + e);
                     }
-                    Place::Outside => outside = Some(j * step + e),
-                    Place::Nothing => (),
                 };
                 // The next rows are under way while these are added.
                 let mut j = 0;

@@ -179,7 +179,7 @@ pub unsafe fn asort<const D: bool, T: Sortable>(
         } else if columns <= 4 * sorter.lanes as usize {
             sorter.sort_tile::<4>(0);
         } else {
-            sorter.sort_block(0, columns.next_power_of_two());
+            sorter.block(0, columns.next_power_of_two(), 0, true);
         }
     }
 }
@@ -224,11 +224,7 @@ pub unsafe fn asort_step<const D: bool, T: Sortable>(
                 let begin = number * span;
                 // Comparisons with what would lie behind the row change nothing.
                 let block = span.min((ncols - begin).next_power_of_two());
-                if distance == 0 {
-                    sorter.sort_block(begin, block);
-                } else {
-                    sorter.clean_block(begin, block, distance.min(block / 2));
-                }
+                sorter.block(begin, block, distance.min(block / 2), distance == 0);
             }
             unit += workgroups_x() as usize;
         }
@@ -260,27 +256,34 @@ impl<T: Sortable, const D: bool, const ANY: bool> Sorter<T, D, ANY> {
         Sorter { x, dst, columns, team, lanes: 1 << (31 - size.leading_zeros()) }
     }
 
-    /// Sorts `size` elements from `begin` on.
+    /// Sorts the `size` elements from `begin` on, or if not `sorts`, compares them at `distance` and all smaller ones.
     ///
     /// # Safety
-    /// As for [`compare`](Self::compare), but `dst` may hold anything. Nobody else has to do with the block, which
-    /// begins at a multiple of `size`, a power of two; all lanes of the workgroup come here.
+    /// As for [`compare`](Self::compare), but if it `sorts`, `dst` may hold anything. Nobody else has to do with the block,
+    /// which begins at a multiple of `size`, a power of two; all lanes of the workgroup come here.
     #[inline(always)]
-    unsafe fn sort_block(&self, begin: usize, size: usize) {
+    unsafe fn block(&self, begin: usize, size: usize, distance: usize, sorts: bool) {
         let tile = self.lanes as usize * HELD;
         // SAFETY: the caller's
         unsafe {
             let mut at = begin;
-            while at < begin + size && at < self.columns {
+            while sorts && at < begin + size && at < self.columns {
                 self.sort_tile::<HELD>(at);
                 at += tile;
             }
-            let mut merged = 2 * tile;
-            while merged <= size {
-                barrier();
-                self.compare(begin / 2, size / 2, merged, merged);
-                self.clean_block(begin, size, merged / 4);
-                merged *= 2;
+            let (mut merged, mut distance) = (2 * tile, distance);
+            // One loop for both, so that what compares is there once.
+            while !sorts || merged <= size {
+                if sorts {
+                    barrier();
+                    self.compare(begin / 2, size / 2, merged, merged);
+                    distance = merged / 4;
+                    merged *= 2;
+                }
+                self.clean_block(begin, size, distance);
+                if !sorts {
+                    break;
+                }
             }
         }
     }
@@ -288,7 +291,7 @@ impl<T: Sortable, const D: bool, const ANY: bool> Sorter<T, D, ANY> {
     /// Compares at `distance` and all smaller ones in the `size` elements from `begin` on.
     ///
     /// # Safety
-    /// As for [`compare`](Self::compare), in a block as in [`sort_block`](Self::sort_block).
+    /// As for [`compare`](Self::compare), in a block as in [`block`](Self::block).
     #[inline(always)]
     unsafe fn clean_block(&self, begin: usize, size: usize, distance: usize) {
         let tile = self.lanes as usize * HELD;

@@ -1,5 +1,5 @@
-//! A newcomer's first steps: the demo, a crate of one's own kernels, a mistake in one, the report that names its line, and the
-//! repair. `guide/src/first-kernel.md` and `fault-report.md` describe them.
+//! A newcomer's first steps: the demo, a crate of one's own kernels, another kernel in it, a mistake in one, the report that
+//! names its line, and the repair. `guide/src/first-kernel.md` and `fault-report.md` describe them.
 
 use std::fs;
 use std::path::Path;
@@ -25,6 +25,7 @@ pub fn run(full: bool) -> Result<()> {
     let project = folder.path().join("scratch-kernel");
     new::write("scratch-kernel", &project)?;
     fs::copy(shell::workspace().join("Cargo.lock"), project.join("Cargo.lock"))?;
+    add_reverse(&project)?;
 
     shell::run(dependent::cargo(&project, "fmt").args(["--all", "--check"]))?;
     shell::run(&mut cargo(&project, "test", full))?;
@@ -59,6 +60,26 @@ pub fn patterns(full: bool) -> Result<()> {
     fs::copy(shell::workspace().join("Cargo.lock"), project.join("Cargo.lock"))?;
     shell::run(dependent::cargo(&project, "fmt").args(["--all", "--check"]))?;
     shell::run(&mut cargo(&project, "test", full))
+}
+
+/// Adds a second module to the template, with a kernel that compilers make mistakes in, and its test.
+fn add_reverse(project: &Path) -> Result<()> {
+    let edit = |file: &str, old: &str, new: &str| {
+        let file = project.join(file);
+        let text = fs::read_to_string(&file)?;
+        ensure!(text.matches(old).count() == 1, "{} does not contain `{old}`", file.display());
+        Ok(fs::write(&file, text.replace(old, new))?)
+    };
+    let features = "default = [\"smooth\"]\n";
+    edit("kernels/Cargo.toml", features, "default = [\"reverse\", \"smooth\"]\nreverse = []\n")?;
+    let module = "#[cfg(feature = \"smooth\")]\n";
+    edit(
+        "kernels/src/lib.rs",
+        module,
+        &format!("#[cfg(feature = \"reverse\")]\npub mod reverse;\n{module}"),
+    )?;
+    fs::write(project.join("kernels/src/reverse.rs"), include_str!("../fixtures/reverse_kernel.rs"))?;
+    Ok(fs::write(project.join("tests/reverse.rs"), include_str!("../fixtures/reverse_test.rs"))?)
 }
 
 fn cargo(project: &Path, task: &str, full: bool) -> Command {

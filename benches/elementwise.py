@@ -31,7 +31,7 @@ Wave instructions for each element (one instruction of a wave is of 32 lanes on 
 
 The cache lines that an instruction touches have at most {rest:.3f} times the bytes that its lanes ask for, but in {len(more)} of
 {len(rows)} kernels: where one tensor has 8 bytes for each element and another fewer than 4, a lane takes 32 consecutive bytes in
-two instructions, both of which touch each line, and of integers that are cut off it loads the lower bytes alone. The second
+two instructions that both touch each line, and of integers that are truncated it loads only the lower bytes. The second
 touch finds the line in the cache.
 
 | kernel | {" | ".join(TARGETS)} |

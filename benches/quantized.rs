@@ -1,6 +1,6 @@
-//! What a product of a quantized matrix with vectors costs on each emulated target: wave instructions per weight, and
-//! bytes that global memory moves for each one that the kernel asks for and for each one of the matrix, of which the
-//! vectors, that each workgroup reads, have their part. Counts, no times. `cargo bench --bench quantized`.
+//! What a product of a quantized matrix with vectors costs on each emulated target: wave instructions per weight, and the
+//! bytes that global memory moves per byte that the kernel asks for and per byte of the matrix. The latter include the
+//! vectors, which each workgroup reads. Counts, no times. `cargo bench --bench quantized`.
 
 use amdgpu_emulator::Unit;
 use candle_amdgpu::generated::{self, Slot};

@@ -22,7 +22,7 @@ fn main() -> Result<(), Error> {
         affine_f32(&stream, LaunchConfig::auto(), &transposed, &x, &mut y, 2.0, 1.0)?;
         println!("  transposed  {:?}", y.to_vec()?);
 
-        // By name, with arguments that only their sizes are checked of: what a runtime such as Candle's does.
+        // By name, with arguments of which only the sizes are checked, as a runtime such as Candle's does.
         let function = device.get_or_load_func("affine_f32", &AFFINE)?;
         let launch = function.launch_builder(&stream).value(6_usize).value(1_usize).null();
         let launch = launch.memory(&x).memory_mut::<f32>(&mut y).value(-1.0_f32).value(0.0_f32);

@@ -80,12 +80,12 @@ impl<T: Element> DeviceBuffer<T> {
         self.len
     }
 
-    /// Whether there is no element.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The stream that the buffer was made on.
+    /// The stream that the buffer was created on.
     pub fn stream(&self) -> &Stream {
         &self.stream
     }
@@ -150,7 +150,7 @@ impl<T: Element> DeviceBuffer<T> {
         self.view_mut().copy_from_slice(data)
     }
 
-    /// Copies from host memory of the same length, and waits only where it is longer than a few kilobytes.
+    /// Copies from host memory of the same length, and waits only if it is longer than a few kilobytes.
     ///
     /// # Errors
     /// If the lengths differ, or what the runtime reports.
@@ -190,7 +190,7 @@ impl<T: Element> Drop for DeviceBuffer<T> {
         if self.address.is_null() {
             return;
         }
-        // SAFETY: the address came from the allocator that fits. An error has no one to go to here; the next call
+        // SAFETY: the address came from the allocator that fits. An error cannot be returned here; the next call
         // on the stream has it.
         unsafe {
             if self.stream.device().properties().stream_ordered_memory {
@@ -226,7 +226,7 @@ impl<'a, T: Element> DeviceView<'a, T> {
     /// `len` elements from the device address `address` on, which belong to `stream`.
     ///
     /// # Safety
-    /// They are memory of the stream's device, in which nothing is written as long as the view lives.
+    /// They are in memory of the stream's device, and nothing writes them as long as the view lives.
     pub unsafe fn from_raw_parts(address: *const T, len: usize, stream: &'a Stream) -> Self {
         DeviceView { address: address.cast_mut().cast(), len, stream, element: PhantomData }
     }
@@ -236,7 +236,7 @@ impl<'a, T: Element> DeviceView<'a, T> {
         self.len
     }
 
-    /// Whether there is no element.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -311,7 +311,7 @@ impl<'a, T: Element> DeviceViewMut<'a, T> {
     /// `len` elements from the device address `address` on, which belong to `stream`.
     ///
     /// # Safety
-    /// They are memory of the stream's device, to which nothing else refers as long as the view lives.
+    /// They are in memory of the stream's device, and nothing else refers to them as long as the view lives.
     pub unsafe fn from_raw_parts(address: *mut T, len: usize, stream: &'a Stream) -> Self {
         DeviceViewMut { address: address.cast(), len, stream, element: PhantomData }
     }
@@ -321,7 +321,7 @@ impl<'a, T: Element> DeviceViewMut<'a, T> {
         self.len
     }
 
-    /// Whether there is no element.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -367,7 +367,7 @@ impl<'a, T: Element> DeviceViewMut<'a, T> {
         self.stream.synchronize()
     }
 
-    /// Copies from host memory of the same length, and waits only where it is longer than a few kilobytes.
+    /// Copies from host memory of the same length, and waits only if it is longer than a few kilobytes.
     ///
     /// # Errors
     /// If the lengths differ, or what the runtime reports.
@@ -451,10 +451,10 @@ unsafe fn copy_out<T: Element>(from: &DeviceView<'_, T>, to: *mut T) -> Result<(
     from.stream.synchronize()
 }
 
-/// Which elements a range means of a buffer that has `len`.
+/// The elements that a range means in a buffer of `len`.
 ///
 /// # Errors
-/// [`Error::OutOfRange`] if they are not all in it, or the end is before the start.
+/// [`Error::OutOfRange`] if any of them is outside, or the end is before the start.
 pub fn bounds(range: impl RangeBounds<usize>, len: usize) -> Result<Range<usize>> {
     let start = match range.start_bound() {
         Bound::Included(&start) => start,

@@ -120,7 +120,7 @@ const fn find(name: &'static str) -> Module {
     Module::new(name, &[], &[])
 }
 
-/// `a == b`, which a constant cannot ask yet.
+/// `a == b` for constants, where the operator is not available yet.
 const fn same(a: &[u8], b: &[u8]) -> bool {
     let mut i = 0;
     while i < a.len() && i < b.len() && a[i] == b[i] {

@@ -24,7 +24,7 @@ struct Inner {
 pub struct Properties {
     /// Marketing name.
     pub name: String,
-    /// Target with its features, as the runtime says it: `gfx90a:sramecc+:xnack-`.
+    /// Target with its features, as the runtime spells it: `gfx90a:sramecc+:xnack-`.
     pub target: String,
     /// Bytes of memory.
     pub total_memory: u64,
@@ -189,7 +189,7 @@ impl Device {
     /// Loads a code object: an ELF file for this device's target, or a Clang offload bundle that has one.
     ///
     /// # Errors
-    /// If the bytes are no such code object.
+    /// If the bytes are not such a code object.
     pub fn load_code_object(&self, name: &str, bytes: &[u8]) -> Result<Arc<Loaded>> {
         Loaded::from_bytes(self, name, bytes).map(Arc::new)
     }
@@ -223,7 +223,7 @@ impl fmt::Display for Device {
 
 /// What runs the devices, real or emulated, and why.
 ///
-/// This is what the environment variable `CANDLE_AMDGPU_DEVICE` chose.
+/// The environment variable `CANDLE_AMDGPU_DEVICE` selects it.
 pub fn backend() -> String {
     static TEXT: OnceLock<String> = OnceLock::new();
     TEXT.get_or_init(|| match amdhip64::backend_info() {

@@ -3,8 +3,8 @@
 pub use float8::F8E4M3 as f8e4m3;
 pub use half::{bf16, f16};
 
-/// A type that host and device lay out alike and for which every bit pattern is a value, so that memory which a
-/// kernel wrote can be read as it.
+/// A type with the same layout on host and device and no invalid bit pattern, so that memory that a kernel wrote can be
+/// read as this type.
 ///
 /// # Safety
 /// The type has no padding and no invalid bit pattern, and the device's type of the same name has its layout.
@@ -16,7 +16,7 @@ pub unsafe trait Element: Copy + Send + Sync + 'static {}
 /// The device's type of the same name has its layout, no byte of it is padding, and [`integer`](Self::integer) gives the
 /// value that the device sees.
 pub unsafe trait KernelValue: Copy + 'static {
-    /// The value, where the type is an integer: what lengths and geometries are computed from.
+    /// The value, if the type is an integer: lengths and geometries are computed from it.
     fn integer(self) -> Option<i128> {
         None
     }
@@ -47,7 +47,7 @@ macro_rules! floats {
 integers!(u8 i8 u16 i16 u32 i32 u64 i64 usize isize);
 floats!(f32 f64 f16 bf16 f8e4m3);
 
-// SAFETY: one byte, 0 or 1, on both sides. It is no `Element`: a kernel could write a 2.
+// SAFETY: one byte, 0 or 1, on both sides. It is not an `Element`: a kernel could write a 2.
 unsafe impl KernelValue for bool {
     fn integer(self) -> Option<i128> {
         Some(self.into())

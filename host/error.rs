@@ -6,7 +6,7 @@ use std::fmt;
 /// The crate's result.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// An error of this crate. Each text names what was wrong, with which values, and what mends it.
+/// An error of this crate. Each text says what is wrong, with which values, and how to fix it.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -35,7 +35,7 @@ pub enum Error {
         /// What runs them.
         backend: String,
     },
-    /// No device is of this target.
+    /// No device has this target.
     #[error(
         "no device is a {arch}: found {} ({backend}); CANDLE_AMDGPU_DEVICE=emulator:{arch} emulates one",
         listed(found)
@@ -71,10 +71,10 @@ pub enum Error {
         module: String,
         /// The device's target.
         arch: String,
-        /// Targets it was compiled for.
+        /// The targets that it was compiled for.
         have: Vec<String>,
     },
-    /// Bytes that are no code object.
+    /// Bytes that are not a code object.
     #[error("module `{module}` cannot be loaded: {reason}")]
     BadCodeObject {
         /// The module.
@@ -83,7 +83,7 @@ pub enum Error {
         reason: String,
     },
     /// A buffer is shorter than a kernel needs.
-    #[error("{kernel}: `{arg}` has {have} elements, {need} are needed ({why})")]
+    #[error("{kernel}: `{arg}` has {}, but needs {need} ({why})", elements(*have))]
     BufferTooShort {
         /// The kernel.
         kernel: String,
@@ -97,36 +97,36 @@ pub enum Error {
         why: String,
     },
     /// A null pointer where a kernel needs memory.
-    #[error("{kernel}: `{arg}` must be device memory, it is null")]
+    #[error("{kernel}: `{arg}` must be device memory, but it is null")]
     NullArgument {
         /// The kernel.
         kernel: String,
         /// The argument.
         arg: String,
     },
-    /// Arguments that do not go together.
+    /// Arguments that contradict each other.
     #[error("{kernel}: `{requirement}` does not hold, with {values}")]
     Requirement {
         /// The kernel.
         kernel: String,
-        /// The condition, as the kernel says it.
+        /// The condition, as the kernel states it.
         requirement: String,
-        /// The values of what is named in it.
+        /// The values of the names in it.
         values: String,
     },
-    /// Memory that begins where a kernel cannot take it.
-    #[error("{kernel}: `{arg}` must begin at a multiple of {align} bytes, it begins {by} after one")]
+    /// Memory that is not aligned as a kernel needs it.
+    #[error("{kernel}: `{arg}` must begin at a multiple of {align} bytes, but begins {by} after one")]
     Misaligned {
         /// The kernel.
         kernel: String,
         /// The argument.
         arg: String,
-        /// Bytes of which the address must be a multiple.
+        /// The address must be a multiple of this many bytes.
         align: usize,
-        /// How far behind the last one it is.
+        /// How many bytes it is past such a multiple.
         by: usize,
     },
-    /// A tensor whose shape is not one that the kernel takes.
+    /// A tensor whose shape the kernel does not support.
     #[error("{kernel}: `{arg}` has the shape {shape:?}: {reason}")]
     BadShape {
         /// The kernel.
@@ -139,7 +139,9 @@ pub enum Error {
         reason: String,
     },
     /// The operands of one kernel have different shapes.
-    #[error("{kernel}: operands must have one shape, they have {shapes:?}; broadcast the smaller one first")]
+    #[error(
+        "{kernel}: operands must have the same shape, but have {shapes:?}; broadcast the smaller one first"
+    )]
     ShapesDiffer {
         /// The kernel.
         kernel: String,
@@ -148,7 +150,7 @@ pub enum Error {
     },
     /// Memory of one device, used on another.
     #[error(
-        "{kernel}: `{arg}` is memory of device {memory}, the stream is one of device {stream}; copy it first"
+        "{kernel}: `{arg}` is memory of device {memory}, but the stream belongs to device {stream}; copy it first"
     )]
     WrongDevice {
         /// The kernel.
@@ -170,14 +172,14 @@ pub enum Error {
         /// Lanes of a workgroup in x, y and z.
         block: [u32; 3],
     },
-    /// The workgroup is larger than device or kernel allow.
+    /// The workgroup is larger than the device or the kernel allows.
     #[error("{kernel}: a workgroup of {block:?} lanes: {limit}")]
     WorkgroupTooLarge {
         /// The kernel.
         kernel: String,
         /// Lanes of a workgroup in x, y and z.
         block: [u32; 3],
-        /// The limit that it breaks.
+        /// The limit that it exceeds.
         limit: String,
     },
     /// The grid is larger than the device allows.
@@ -189,39 +191,37 @@ pub enum Error {
         grid: [u32; 3],
         /// Lanes of a workgroup in x, y and z.
         block: [u32; 3],
-        /// The limit that it breaks.
+        /// The limit that it exceeds.
         limit: String,
     },
     /// More workgroup memory than the device has.
-    #[error("{kernel}: {asked} bytes of workgroup memory (LDS), the device has {limit}")]
+    #[error("{kernel}: {asked} bytes of workgroup memory (LDS), but the device has {limit}")]
     LdsTooLarge {
         /// The kernel.
         kernel: String,
-        /// Bytes asked for, with what the kernel has of its own.
+        /// Bytes asked for, including the kernel's own.
         asked: u64,
         /// The device's limit.
         limit: u64,
     },
-    /// The kernel does not say under which geometry it wants to be launched.
+    /// The kernel states no launch geometry.
     #[error("{kernel} states no launch geometry: pass LaunchConfig::explicit(grid, block, lds_bytes)")]
     NoGeometry {
         /// The kernel.
         kernel: String,
     },
-    /// A kernel whose workgroups are rows is given another number of them.
-    #[error(
-        "{kernel} takes each workgroup for a row: {rows} rows need the grid [{rows}, 1, 1], not {grid:?}"
-    )]
+    /// The wrong number of workgroups for a kernel whose workgroups are rows.
+    #[error("each workgroup of {kernel} is a row: {rows} rows need the grid [{rows}, 1, 1], not {grid:?}")]
     GridIsNotRows {
         /// The kernel.
         kernel: String,
         /// The grid that was given.
         grid: [u32; 3],
-        /// Rows that there are.
+        /// The number of rows.
         rows: u128,
     },
     /// Fewer arguments than the kernel has parameters.
-    #[error("{kernel} takes {need} arguments, {given} were given; `candle-amdgpu kernels` lists them")]
+    #[error("{kernel} takes {need} arguments, but {given} were given; `candle-amdgpu kernels` lists them")]
     TooFewArguments {
         /// The kernel.
         kernel: String,
@@ -230,8 +230,8 @@ pub enum Error {
         /// Parameters of the kernel.
         need: usize,
     },
-    /// An argument of another size than the kernel's parameter.
-    #[error("{kernel}: argument {index} has {given} bytes, the parameter has {need}")]
+    /// An argument whose size differs from that of the kernel's parameter.
+    #[error("{kernel}: argument {index} has {given} bytes, but the parameter has {need}")]
     ArgumentSize {
         /// The kernel.
         kernel: String,
@@ -251,7 +251,7 @@ pub enum Error {
         into: usize,
     },
     /// A range that is not inside a buffer.
-    #[error("the range {start}..{end} is not inside a buffer of {len} elements")]
+    #[error("the range {start}..{end} is not inside a buffer of {}", elements(*len))]
     OutOfRange {
         /// First element.
         start: usize,
@@ -276,7 +276,7 @@ pub enum Error {
         /// Size of the dimension that it is for.
         size: u64,
     },
-    /// A size in bytes that no address can reach.
+    /// A size in bytes that exceeds the address space.
     #[error("{elements} elements of {size} bytes are more than can be addressed")]
     TooManyBytes {
         /// Elements.
@@ -291,12 +291,12 @@ pub enum Error {
     LeadingDimension {
         /// `A`, `B` or `C`.
         matrix: &'static str,
-        /// The distance of columns, in elements.
+        /// The distance between columns, in elements.
         leading: usize,
         /// Elements of a column as it is stored.
         rows: usize,
     },
-    /// Two matrix products of a batch write one element.
+    /// Two matrix products of a batch write the same element.
     #[error(
         "{batch} products of {rows} by {columns} overlap in C: a stride of {stride} with a leading dimension of \
          {leading}"
@@ -306,14 +306,14 @@ pub enum Error {
         batch: usize,
         /// From one C to the next, in elements.
         stride: usize,
-        /// The distance of columns, in elements.
+        /// The distance between columns, in elements.
         leading: usize,
         /// Rows of C.
         rows: usize,
         /// Columns of C.
         columns: usize,
     },
-    /// A layout that cannot be.
+    /// An impossible layout.
     #[error("shape {shape:?}, strides {strides:?}, offset {offset}: {reason}")]
     BadLayout {
         /// Its shape.
@@ -327,7 +327,12 @@ pub enum Error {
     },
 }
 
-/// Names, or what stands for none.
+/// A number of elements.
+fn elements(count: usize) -> String {
+    format!("{count} element{}", if count == 1 { "" } else { "s" })
+}
+
+/// The names, or "none".
 fn listed(names: &[String]) -> String {
     if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }

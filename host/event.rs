@@ -25,7 +25,7 @@ impl Event {
         Ok(event)
     }
 
-    /// Waits on the host until the stream has got here.
+    /// Waits on the host until the stream has reached this point.
     ///
     /// # Errors
     /// What the runtime reports.
@@ -34,7 +34,7 @@ impl Event {
         unsafe { hip!(hipEventSynchronize(self.0)) }
     }
 
-    /// What is enqueued on `stream` from now on begins after this.
+    /// Work that is enqueued on `stream` from now on starts after this point.
     pub(crate) fn precedes(&self, stream: hipStream_t) -> Result<()> {
         // SAFETY: both handles are live.
         unsafe { hip!(hipStreamWaitEvent(stream, self.0, 0)) }

@@ -1,8 +1,8 @@
 //! Errors that kernels find in their data: an index out of range.
 //!
 //! A code object whose kernels may find one has a variable, `amdgpu_device_error`: a word that is 0 until a kernel
-//! records an error, and the address of a record. The record is in pinned memory of the host, so that to look for an
-//! error, as each synchronisation does, costs a read and no call.
+//! records an error, and the address of a record. The record is in pinned memory of the host, so that looking for an
+//! error, as each synchronisation does, costs one read and no call.
 
 use crate::sys::{self, hip, hipModule_t};
 use crate::{Error, Result};
@@ -35,7 +35,7 @@ struct Record {
 #[derive(Default)]
 pub(crate) struct Faults(RwLock<Vec<Weak<Fault>>>);
 
-/// Where one module does; lives as long as the module is loaded.
+/// Where one module records them; lives as long as the module is loaded.
 pub(crate) struct Fault {
     record: *mut Record,
     variable: *mut c_void,
@@ -48,7 +48,7 @@ unsafe impl Send for Fault {}
 unsafe impl Sync for Fault {}
 
 impl Faults {
-    /// Gives a module that was just loaded a place to record errors, if it has a variable for it.
+    /// Gives a module that was just loaded a place to record errors, if it has the variable.
     pub(crate) fn register(&self, module: hipModule_t) -> Result<Option<Arc<Fault>>> {
         let (mut variable, mut size) = (ptr::null_mut(), 0);
         // SAFETY: writes address and size; the name ends with a zero byte.
@@ -70,7 +70,7 @@ impl Faults {
         Ok(Some(fault))
     }
 
-    /// The error that was recorded, if there is one, which is thereby taken.
+    /// Takes the recorded error, if there is one.
     pub(crate) fn take(&self) -> Result<()> {
         let recorded = |list: &[Weak<Fault>]| list.iter().filter_map(Weak::upgrade).find(|f| f.is_recorded());
         if recorded(&self.0.read().unwrap_or_else(PoisonError::into_inner)).is_none() {

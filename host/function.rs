@@ -14,7 +14,7 @@ use std::fmt;
 use std::ptr;
 use std::sync::Arc;
 
-/// Most arguments of a kernel with a typed wrapper; for those no launch allocates.
+/// The most arguments that a kernel with a typed wrapper has; launches with no more than these do not allocate.
 pub(crate) const MAX_ARGS: usize = 48;
 
 /// A kernel on a device. Copies are cheap; each keeps the module loaded.
@@ -51,7 +51,7 @@ impl Function {
         self.module.info(self.entry())
     }
 
-    /// What its Rust function says, where the module's table was given.
+    /// What its Rust function states, if the module's table was given.
     pub fn kernel(&self) -> Option<&'static Kernel> {
         self.entry().kernel
     }
@@ -73,11 +73,11 @@ impl Function {
         unsafe { rocm_rs::hip::Function::from_raw(self.as_raw().cast()) }
     }
 
-    /// The kernel's own geometry where it states one, else `config`: for callers that launch by name, as Candle
+    /// The kernel's own geometry if it states one, otherwise `config`: for callers that launch by name, as Candle
     /// does, with a geometry that suits other hardware.
     pub fn own_geometry_or(&self, config: LaunchConfig) -> LaunchConfig {
         match (self.kernel().map(|kernel| &kernel.geometry), config) {
-            // A workgroup is a row: how many there are, the caller knows alone.
+            // A workgroup is a row, and only the caller knows how many there are.
             (Some(own), LaunchConfig::Explicit { grid, .. }) if own.rows.is_some() => {
                 LaunchConfig::Explicit { grid, block: own.workgroup, lds_bytes: own.lds_bytes }
             }
@@ -89,7 +89,7 @@ impl Function {
         }
     }
 
-    /// Launches with arguments by address, as `hipModuleLaunchKernel` takes them: each points to a value, of which
+    /// Launches with arguments by address, as `hipModuleLaunchKernel` takes them: each points to a value, and
     /// as many bytes are read as the kernel's parameter has. Surplus arguments are ignored.
     ///
     /// # Safety
@@ -97,7 +97,7 @@ impl Function {
     /// as large as the kernel needs and lives until the kernel is done.
     ///
     /// # Errors
-    /// If there are too few arguments or device and kernel cannot do the geometry, before anything is launched;
+    /// If there are too few arguments, or the device or the kernel does not support the geometry, before anything is launched;
     /// otherwise what the runtime reports.
     pub unsafe fn launch(
         &self,
@@ -110,7 +110,7 @@ impl Function {
         let mut values = [Count::default(); MAX_ARGS];
         let stated = self.kernel().map_or(&[][..], |kernel| kernel.args);
         for ((value, arg), &at) in values.iter_mut().zip(stated).zip(args) {
-            // How long memory is, is not known here.
+            // The lengths of memory are not known here.
             if !arg.ty.is_pointer() {
                 // SAFETY: as promised by the caller, an address for each parameter.
                 *value = unsafe { integer(arg.ty.element(), at) };
@@ -157,7 +157,7 @@ impl Function {
         Ok(())
     }
 
-    /// The geometry, if the kernel can be launched so on the stream's device.
+    /// The geometry, if the stream's device and the kernel support it.
     pub(crate) fn check(&self, geometry: Resolved, stream: &StreamRef<'_>) -> Result<Resolved> {
         if self.module.ordinal() != stream.device.ordinal() {
             return Err(Error::WrongDevice {
@@ -248,8 +248,8 @@ impl<'a, S: AsStream> LaunchBuilder<'a, S> {
     /// The arguments are what the kernel expects, and the memory is as large as it needs.
     ///
     /// # Errors
-    /// If number or sizes of the arguments are not those of the kernel, or device and kernel cannot do the
-    /// geometry, before anything is launched; otherwise what the runtime reports.
+    /// If the number or the sizes of the arguments are not those of the kernel, or the device or the kernel does not support
+    /// the geometry, before anything is launched; otherwise what the runtime reports.
     pub unsafe fn launch(self, config: LaunchConfig) -> Result<()> {
         let LaunchBuilder { function, stream, mut slots } = self;
         function.enough(slots.len())?;
@@ -278,7 +278,7 @@ impl<'a, S: AsStream> LaunchBuilder<'a, S> {
     }
 }
 
-/// Orders a launch with the streams that own its memory, where they are others.
+/// Orders a launch with the streams that own its memory, if they are other streams.
 pub(crate) struct Order {
     needed: bool,
 }
@@ -307,7 +307,7 @@ impl Order {
     }
 }
 
-/// The integer at an address, 0 where the type is none.
+/// The integer at an address, 0 if the type is not an integer.
 ///
 /// # Safety
 /// The address is valid for a value of that type.

@@ -4,7 +4,7 @@ use crate::{Count, Error, LaunchConfig, Layout, Result};
 use amdgpu_emulator::Gfx;
 use std::fmt;
 
-/// A set of kernels that is loaded as one, compiled for several targets.
+/// A set of kernels that is loaded as a unit, compiled for several targets.
 #[derive(Clone, Copy, Debug)]
 pub struct Module {
     name: &'static str,
@@ -54,7 +54,7 @@ impl Module {
     }
 
     /// The code object for a target such as `gfx1101`: its own, or one of a target with the same instruction set
-    /// (gfx1100's), which [`amdgpu_emulator::retarget`] makes one for it.
+    /// (gfx1100's), which [`amdgpu_emulator::retarget`] turns into one for it.
     pub fn object(&self, arch: &str) -> Option<&'static Object> {
         let exact = self.objects.iter().find(|object| object.gfx == arch);
         exact.or_else(|| {
@@ -92,7 +92,7 @@ impl fmt::Debug for Object {
     }
 }
 
-/// A kernel as its Rust function says it.
+/// A kernel as its Rust function states it.
 #[derive(Debug)]
 pub struct Kernel {
     /// Family (module).
@@ -132,18 +132,18 @@ pub struct Arg {
     pub tensors: &'static [TensorOf],
     /// Beside a tensor: dimensions of it that are chosen at launch, behind its words.
     pub along: Option<AlongOf>,
-    /// What the value is, where it follows from others.
+    /// The value, if it follows from others.
     pub value: Option<Formula>,
-    /// What must hold: each gives 0 where it does not.
+    /// Conditions that must hold: each gives 0 if it does not.
     pub requires: &'static [Formula],
-    /// What a caller must see to, where no check can: such a kernel's wrapper is unsafe.
+    /// What the caller must guarantee because nothing can check it: such a kernel's wrapper is unsafe.
     pub promise: Option<&'static str>,
-    /// Bytes of which the address must be a multiple.
+    /// The address must be a multiple of this many bytes.
     pub align: usize,
 }
 
 impl Arg {
-    /// An argument of which nothing more is known.
+    /// An argument about which nothing else is known.
     pub const fn new(name: &'static str, ty: ArgType, size: u32) -> Arg {
         Arg {
             name,
@@ -179,7 +179,7 @@ impl Arg {
     }
 }
 
-/// Chosen dimensions of a tensor, of which an argument's memory has the sizes, and then the strides in a contiguous tensor.
+/// Chosen dimensions of a tensor. An argument's memory has their sizes, followed by their strides in a contiguous tensor.
 #[derive(Debug)]
 pub struct AlongOf {
     /// The argument with their number.
@@ -208,7 +208,7 @@ impl Kernel {
         self.args.len() + self.derived.len() + 6
     }
 
-    /// Whether layouts or other arguments say what the argument at this position is.
+    /// Whether layouts or other arguments determine the argument at this position.
     pub(crate) fn is_filled_in(&self, index: usize) -> bool {
         let arg = &self.args[index];
         let is_of_layout =
@@ -313,8 +313,8 @@ impl Kernel {
         !self.derived.iter().any(|&name| names(name)) && !names("grid") && !names("block")
     }
 
-    /// What a caller must see to, since no check before the launch can: of which argument, and what. The typed wrapper of a
-    /// kernel with such a promise is unsafe.
+    /// What the caller must guarantee because nothing can check it before the launch, with the argument that it is about. The
+    /// typed wrapper of a kernel with such a promise is unsafe.
     pub fn promises(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
         self.args.iter().filter_map(|arg| Some((arg.name, arg.promise?)))
     }
@@ -377,7 +377,7 @@ pub struct LayoutOf {
     pub of: &'static [usize],
 }
 
-/// The launch geometry that a kernel states for itself. It is right under any other, too.
+/// The launch geometry that a kernel states for itself. It is right under any other as well.
 #[derive(Debug)]
 pub struct Geometry {
     /// Lanes of a workgroup in x, y and z.
@@ -386,7 +386,7 @@ pub struct Geometry {
     pub max_workgroup_size: u32,
     /// Items that one lane handles.
     pub items_per_lane: u32,
-    /// Bytes of workgroup memory, where it is a constant.
+    /// Bytes of workgroup memory, if that is a constant.
     pub lds_bytes: u32,
     /// Number of items: the grid is as large as they need.
     pub items: Option<Formula>,
@@ -394,16 +394,16 @@ pub struct Geometry {
     pub rows: Option<Formula>,
     /// Or the grid in workgroups.
     pub grid: Option<[Formula; 3]>,
-    /// Bytes of workgroup memory, where it depends on arguments.
+    /// Bytes of workgroup memory, if they depend on arguments.
     pub lds: Option<Formula>,
 }
 
 impl Geometry {
-    /// For a kernel that is told by its launch alone how much there is to do: workgroups of its own that do what `grid`
-    /// workgroups of `block` lanes would. Its items are their lanes in x, and lanes with another y or z have others.
+    /// For a kernel that learns the amount of work from its launch alone: workgroups of its own size that do what `grid`
+    /// workgroups of `block` lanes would. Its items are their lanes in x; lanes with another y or z have other items.
     ///
-    /// `None` if it states neither several items for a lane nor several rows for a workgroup, or if the lanes are not a
-    /// whole number of workgroups with several rows, of which the last would have rows that nobody asked for.
+    /// `None` if it states neither several items per lane nor several rows per workgroup, or if the lanes are not a whole
+    /// number of workgroups with several rows, since the last one would have rows that nobody asked for.
     pub(crate) fn cover(&self, grid: [u32; 3], block: [u32; 3]) -> Option<LaunchConfig> {
         let [x, y, z] = self.workgroup;
         let lanes = u64::from(grid[0]) * u64::from(block[0]);
@@ -421,11 +421,11 @@ impl Geometry {
 /// A number that is computed from a kernel's integer arguments and the lengths of its memory.
 #[derive(Clone, Copy)]
 pub struct Formula {
-    /// As the kernel says it.
+    /// As the kernel states it.
     pub text: &'static str,
     /// From the values of all arguments (an integer's own, the number of elements of memory, 0 for others), then the numbers
-    /// of tensors, the grid and the workgroup. For launches by name, which know no tensors, what says how much is launched
-    /// uses the arguments alone.
+    /// of tensors, the grid and the workgroup. For launches by name, which know no tensors, the formulas for the amount of work
+    /// use the arguments alone.
     pub eval: fn(&[Count]) -> Count,
 }
 
@@ -435,7 +435,7 @@ impl fmt::Debug for Formula {
     }
 }
 
-/// The three names that are nearest to `name`, for messages about one that does not exist.
+/// The three names that are nearest to `name`, for messages about a name that does not exist.
 pub fn nearest<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let mut names: Vec<&str> = names.into_iter().collect();
     names.sort_by_cached_key(|candidate| distance(candidate, name));
@@ -443,7 +443,7 @@ pub fn nearest<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<
     names
 }
 
-/// How many letters must be inserted, removed or exchanged to make `a` of `b`.
+/// How many letters must be inserted, removed or exchanged to turn `b` into `a`.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b) = (a.as_bytes(), b.as_bytes());
     let mut row: Vec<usize> = (0..=b.len()).collect();

@@ -3,7 +3,7 @@
 use crate::kernel::Kernel;
 use crate::{Count, Device, Error, Result};
 
-/// Under which geometry a kernel is launched.
+/// The geometry that a kernel is launched with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LaunchConfig {
@@ -16,7 +16,7 @@ pub enum LaunchConfig {
         grid: [u32; 3],
         /// Lanes of a workgroup in x, y and z.
         block: [u32; 3],
-        /// Bytes of workgroup memory (LDS) beyond what the kernel has of its own.
+        /// Bytes of workgroup memory (LDS) in addition to the kernel's own.
         lds_bytes: u32,
     },
 }
@@ -105,7 +105,7 @@ impl Resolved {
     }
 
     /// Whether the device and the kernel, whose code object allows `max_workgroup` lanes and has `own_lds` bytes of
-    /// workgroup memory, can do this.
+    /// workgroup memory, support this.
     pub(crate) fn check(
         self,
         name: &str,

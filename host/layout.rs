@@ -96,7 +96,7 @@ impl Layout {
     /// `len` elements of dimension `dim` from `start`.
     ///
     /// # Errors
-    /// If they are not all there.
+    /// If any of them is missing.
     pub fn narrow(&self, dim: usize, start: usize, len: usize) -> Result<Layout> {
         let size = self.dimension(dim)?;
         if start.checked_add(len).is_none_or(|end| end > size) {

@@ -15,12 +15,12 @@
 //! # Ok::<(), candle_amdgpu::Error>(())
 //! ```
 //!
-//! Which devices there are is chosen by the environment variable `CANDLE_AMDGPU_DEVICE`: `auto` (the default: real
-//! ones if there are any), `hip`, `emulator`, or `emulator:gfx1100`.
+//! The environment variable `CANDLE_AMDGPU_DEVICE` selects the devices: `auto` (the default: real ones if there are
+//! any), `hip`, `emulator`, or `emulator:gfx1100`.
 //!
-//! Features: `kernels` (default) has Candle's kernels; without it the crate is a runtime for kernels of your own.
-//! `verify` has host models of the kernels and the property tests of `candle-amdgpu verify`; the program is a crate of
-//! its own, `candle-amdgpu-cli`. `rocm-rs` lets the wrappers take rocm-rs's memory and streams.
+//! Features: `kernels` (default) includes Candle's kernels; without it the crate is a runtime for kernels of your own.
+//! `verify` adds host models of the kernels and the property tests of `candle-amdgpu verify`; that program is a separate
+//! crate, `candle-amdgpu-cli`. `rocm-rs` lets the wrappers take rocm-rs's memory and streams.
 
 // Generated wrappers name this crate as their users do.
 extern crate self as candle_amdgpu;

@@ -16,7 +16,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 pub(crate) struct Modules(RwLock<HashMap<usize, Arc<Loaded>>>);
 
 impl Modules {
-    /// The module, loaded if it is not yet. Loading happens under the lock, so that it happens once.
+    /// The module, loaded if necessary. The lock is held meanwhile, so that it is loaded once.
     pub(crate) fn get_or_load(&self, device: &Device, module: &Module) -> Result<Arc<Loaded>> {
         let key = module.objects().as_ptr() as usize;
         if let Some(loaded) = self.0.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
@@ -59,7 +59,7 @@ pub struct Loaded {
 pub(crate) struct Entry {
     /// Position among the code object's kernels.
     info: usize,
-    /// What its Rust function says, where it is known.
+    /// What its Rust function states, if that is known.
     pub(crate) kernel: Option<&'static Kernel>,
     handle: OnceLock<Handle>,
 }
@@ -94,7 +94,7 @@ impl Loaded {
     ) -> Result<Loaded> {
         let code =
             parsed.map_err(|e| Error::BadCodeObject { module: name.to_owned(), reason: e.to_string() })?;
-        // A device that the emulator does not know has its name only.
+        // Of a device that the emulator does not know, only the name is known.
         let covers = match Gfx::from_name(device.arch()) {
             Ok(gfx) => code.target().covers(gfx),
             Err(_) => code.target().name() == device.arch(),

@@ -27,7 +27,7 @@ use crate::{
 pub trait Reducible: Element {
     /// Its name in kernels' names.
     const NAME: &'static str;
-    /// Whether it is accumulated in f32, and not in itself.
+    /// Whether it is accumulated in f32 instead of its own type.
     const NARROW: bool;
 }
 
@@ -41,7 +41,7 @@ macro_rules! reducible {
 }
 reducible!(bf16 true f16 true f32 false f64 false u8 false u32 false i16 false i32 false i64 false f8e4m3 true);
 
-/// Which element of a row.
+/// The element of a row to look for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extreme {
     /// The smallest.
@@ -99,7 +99,7 @@ pub fn sum<T: Reducible>(
     )
 }
 
-/// The largest element of each row of `columns` elements, of which there is at least one: one for each element of `dst`. f32,
+/// The largest element of each row of `columns` (at least 1) elements: one for each element of `dst`. f32,
 /// f64 and f8e4m3 ignore NaN, f16 and bf16 keep it.
 ///
 /// # Errors

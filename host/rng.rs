@@ -15,7 +15,7 @@ use crate::generated::{self, Slot};
 use crate::{AsStream, DeviceWrite, Element, KernelValue, LaunchConfig, RNG, Result};
 
 /// A sequence of random numbers: Philox4x32-10 (Salmon and others, "Parallel random numbers: as easy as 1, 2, 3", SC
-/// 2011) with the seed as its key. Each fill goes on where the last one ended, at the next block of 128 bits; the numbers
+/// 2011) with the seed as its key. Each fill continues where the last one ended, at the next block of 128 bits; the numbers
 /// depend on seed and position alone, not on device or launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rng {
@@ -41,7 +41,7 @@ mod private {
     }
 }
 
-/// Bytes of random bits that are made at once.
+/// Bytes of random bits that are generated at once.
 const BLOCK: usize = 16;
 
 impl Rng {
@@ -50,7 +50,7 @@ impl Rng {
         Rng { seed, sequence: 0, position: 0 }
     }
 
-    /// Another of the 2^64 sequences of a seed, which share no part.
+    /// Another of the 2^64 sequences of a seed, which do not overlap.
     #[must_use]
     pub const fn sequence(self, sequence: u64) -> Rng {
         Rng { sequence, ..self }
@@ -66,7 +66,7 @@ impl Rng {
         self.position
     }
 
-    /// Goes on at another position.
+    /// Continues at another position.
     pub const fn set_position(&mut self, position: u64) {
         self.position = position;
     }

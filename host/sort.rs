@@ -1,4 +1,4 @@
-//! The stable order of rows of any length, in several launches where rows are long.
+//! Stable sorting of rows of any length, in several launches if rows are long.
 //!
 //! ```
 //! use candle_amdgpu::sort::{Order, argsort};
@@ -15,7 +15,7 @@
 use crate::generated::{self, Slot};
 use crate::{AsStream, DeviceRead, DeviceWrite, Element, LaunchConfig, Result, SORT, bf16, f8e4m3, f16};
 
-/// In which order.
+/// The order of sorted elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// The smallest element first.
@@ -39,7 +39,7 @@ macro_rules! sortable {
 }
 sortable!(bf16 f16 f32 f64 u8 u32 i16 i32 i64 f8e4m3);
 
-/// Elements that a workgroup sorts without the help of others.
+/// Elements that a workgroup can sort on its own.
 const TILE: usize = 2048;
 
 /// Writes the positions of each row's `columns` elements in their order to `positions`: stable, NaN last.

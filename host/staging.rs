@@ -1,4 +1,4 @@
-//! Small uploads that wait for nothing: shapes and strides of strided launches, and short slices.
+//! Small uploads that do not wait: shapes and strides of strided launches, and short slices.
 
 use crate::event::Event;
 use crate::sys::{self, hip, hipStream_t};
@@ -9,10 +9,10 @@ use std::ptr;
 /// Bytes of one half of the ring; a layout of rank 6 takes 96.
 const HALF: usize = 32 * 1024;
 
-/// Most words of one upload.
+/// The most words of one upload.
 pub(crate) const MAX_WORDS: usize = HALF / size_of::<usize>();
 
-/// Most bytes of one copy. More would use up the ring so fast that copies waited for each other.
+/// The most bytes of one copy. More would use up the ring so fast that copies had to wait for each other.
 pub(crate) const MAX_COPY: usize = HALF / 4;
 
 /// A ring in pinned host memory with a twin of the same size on the device, both in two halves. An upload takes

@@ -17,7 +17,7 @@ struct Inner {
     raw: hipStream_t,
     device: Device,
     staging: Mutex<Staging>,
-    /// An error that had no one to go to; see [`Stream::fail`].
+    /// An error that could not be returned; see [`Stream::fail`].
     failed: Mutex<Option<Error>>,
 }
 
@@ -73,7 +73,7 @@ impl Stream {
         Event::record(self.device(), self.as_raw())
     }
 
-    /// What is enqueued from now on begins after the event, of this or another stream.
+    /// Work that is enqueued from now on starts after the event, which may be of another stream.
     ///
     /// # Errors
     /// What the runtime reports.
@@ -81,7 +81,7 @@ impl Stream {
         event.precedes(self.as_raw())
     }
 
-    /// What is enqueued from now on begins after what has been enqueued on `other`, of this or another device.
+    /// Work that is enqueued from now on starts after what has been enqueued on `other`, which may be on another device.
     ///
     /// # Errors
     /// What the runtime reports.
@@ -92,7 +92,7 @@ impl Stream {
         self.wait_event(&other.record()?)
     }
 
-    /// Keeps an error of work that could not be enqueued, where no error can be returned, such as in a C function.
+    /// Keeps an error of work that could not be enqueued, for places that cannot return one, such as a C function.
     /// The next synchronisation returns it; of several, the first.
     pub fn fail(&self, error: Error) {
         self.0.failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
@@ -125,7 +125,7 @@ impl fmt::Debug for Stream {
 impl Drop for Inner {
     fn drop(&mut self) {
         // SAFETY: the handle is ours and used nowhere else any more. Waiting first means that staging memory,
-        // which is freed next, is not read any more. An error has no one to go to here; the next call has it.
+        // which is freed next, is not read any more. An error cannot be returned here; the next call reports it.
         unsafe {
             sys::hipStreamSynchronize(self.raw);
             sys::hipStreamDestroy(self.raw);

@@ -1,4 +1,4 @@
-//! The C functions of the HIP runtime that this crate stands on, and codes turned into errors.
+//! The C functions of the HIP runtime that this crate uses, and their codes turned into errors.
 
 use crate::{Error, Result};
 use std::ffi::c_uint;
@@ -17,7 +17,7 @@ pub(crate) use amdhip64::{
     hipStreamCreateWithFlags, hipStreamDestroy, hipStreamSynchronize, hipStreamWaitEvent,
 };
 
-/// `Ok` for `hipSuccess`, else what went wrong in `call`.
+/// `Ok` for `hipSuccess`, otherwise what went wrong in `call`.
 pub(crate) fn check(call: &'static str, code: c_uint) -> Result<()> {
     if code == 0 { Ok(()) } else { Err(Error::hip(call, code)) }
 }

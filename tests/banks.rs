@@ -1,4 +1,4 @@
-//! Reductions and sorts meet few bank conflicts in workgroup memory, and what unfolds images no more than is known.
+//! Reductions and sorts have few bank conflicts in workgroup memory, and kernels that unfold images no more than a known number.
 
 mod common;
 
@@ -50,7 +50,7 @@ fn run(arch: &str) -> Result<()> {
     let wide: Vec<f64> = numbers.iter().map(|&x| x.into()).collect();
     let wide = DeviceBuffer::from_slice(&stream, &wide)?;
     asort_asc_f64(&stream, own, &wide, &mut at, 1024, 1024)?;
-    // Windows of 3 by 3, of which each element is read from a patch of the image.
+    // Windows of 3 by 3, each element of which is read from a patch of the image.
     let (channels, size) = (16, 32);
     let image = Layout::contiguous(&[1, channels, size, size])?;
     let mut unfolded = DeviceBuffer::<f32>::zeros(&stream, size * size * channels * 9)?;

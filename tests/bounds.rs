@@ -18,8 +18,8 @@ fn no_buffer_of_any_kernel_may_be_an_element_shorter() {
     assert!(failures.is_empty(), "{} kernels:\n{}", failures.len(), failures.join("\n"));
 }
 
-/// Kernels that a safe function cannot launch, with what their callers must see to: ids in device memory say what is
-/// read, and Candle's argument list does not say how much there is.
+/// Kernels that a safe function cannot launch, with what their callers must guarantee: ids in device memory decide what is
+/// read, and Candle's argument list does not give the amount of memory.
 const PROMISES: &str = "\
 10 kernels, get_rows_q2_K to get_rows_q8_0
   `src0` has a row of `ne00` elements at `nb01` times each index in `src1`

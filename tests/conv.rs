@@ -113,7 +113,7 @@ fn windows_go_through_workgroup_memory_without_races() {
     }
 }
 
-/// A lane has eight channels of a place, or fewer: of eleven channels, some belong to two lanes, of which one writes.
+/// A lane has eight channels of a place, or fewer: of eleven channels, some belong to two lanes, and one of them writes.
 #[test]
 fn each_result_of_a_convolution_is_written_by_one_lane() {
     let (channels, len) = (11, 100);
@@ -154,7 +154,7 @@ fn sizes_that_do_not_go_together_are_errors() {
     let short = launch(&[1, 3, 4], &[5, 3, 2]);
     assert_eq!(
         short.to_string(),
-        "conv1d_f32: `kernel` has 12 elements, 30 are needed (shape [5, 3, 2], strides [6, 2, 1], offset 0)"
+        "conv1d_f32: `kernel` has 12 elements, but needs 30 (shape [5, 3, 2], strides [6, 2, 1], offset 0)"
     );
     let (signal, weights) = (contiguous(&[1, 3, 4]), contiguous(&[2, 3, 1]));
     let error = candle_amdgpu::kernels::conv::conv_transpose1d_f32(

@@ -1,4 +1,4 @@
-//! The property engine notices what it is there to notice.
+//! The property engine notices the mistakes that it looks for.
 
 mod common;
 
@@ -13,7 +13,7 @@ use candle_amdgpu::{Count, FILL, Kernel, Layout, Module, kernel::Formula};
 struct Model {
     module: &'static Module,
     wrong_from: usize,
-    /// Elements that the kernel is told of beyond those that there are.
+    /// How many more elements the kernel is told of than there are.
     surplus: usize,
 }
 

@@ -61,7 +61,7 @@ fn a_launch_by_name_gets_workgroups_of_the_kernels_own_that_do_as_much() {
     // A row for each workgroup of 256 lanes in x, or for each of a workgroup's 8 in y; the same parts of rows in y.
     assert_eq!(own(&QUANTIZED, "get_rows_q4_0", [32, 8, 1], 256), explicit([4, 8, 1], [16, 8, 1]));
     assert_eq!(own(&QUANTIZED, "dequantize_block_q4_K_f32", [64, 1, 1], 32), explicit([8, 1, 1], [32, 8, 1]));
-    // Rows that do not fill the last workgroup: it would read indices that there are not.
+    // Rows that do not fill the last workgroup: it would read indices that do not exist.
     let kept = own(&QUANTIZED, "get_rows_q4_0", [33, 8, 1], 256);
     assert_eq!(kept, explicit([33, 8, 1], [256, 1, 1]));
     // Elements of rows that are as long as an argument says, and a workgroup for each row in y.

@@ -1,5 +1,5 @@
 //! Matrix products in the emulator's check mode, with waves in shuffled order: no lane reads workgroup memory that
-//! another has not finished to write, and check mode would notice.
+//! another has not finished writing; check mode would notice.
 
 mod common;
 

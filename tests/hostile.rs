@@ -47,8 +47,7 @@ fn sizes_and_ranges(stream: &Stream) {
     assert!(Layout::flat(4).with_offset(usize::MAX).is_err());
 }
 
-/// Any code object that is damaged is refused, or is one still; it never ends the program. What was loaded of it is given
-/// back.
+/// A damaged code object is either refused or still valid; it never ends the program. Whatever was loaded of it is freed.
 fn damaged_code_objects(device: &Device) {
     let object = FILL.object(device.arch()).unwrap().bytes;
     let load = |bytes: &[u8]| match device.load_code_object("damaged", bytes) {
@@ -93,7 +92,7 @@ fn foreign_threads() {
     .unwrap();
 }
 
-/// A thread that panics with memory in its hands gives it back, and leaves the device usable.
+/// A thread that panics while it owns memory frees it, and leaves the device usable.
 fn a_panic() {
     let result = thread::Builder::new().spawn(|| {
         let stream = common::stream("gfx1030");
@@ -129,7 +128,7 @@ fn one_text_on_every_route() {
     assert_eq!(amdhip64::last_error().unwrap().text, report);
     stream.synchronize().expect("reported once");
 
-    // What is no code object has the parser's words, whoever loads it.
+    // Bytes that are not a code object give the parser's message, whichever function loads them.
     let parsed = CodeObject::parse(b"nothing").unwrap_err().to_string();
     let error = device.load_code_object("mine", b"nothing").unwrap_err().to_string();
     assert!(error.contains(&parsed), "`{parsed}` is not in `{error}`");

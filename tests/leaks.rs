@@ -1,4 +1,4 @@
-//! Nothing is held once it is dropped. A program of its own, since the counts are of the whole process.
+//! Nothing is kept after it is dropped. A program of its own, since the counts are of the whole process.
 
 mod common;
 

@@ -117,7 +117,7 @@ fn rows_beyond_two_to_the_31_bytes_are_reached() {
     }
 }
 
-/// Those that hand values to each other in all ways that there are: by workgroup memory, within a wave, both.
+/// Kernels that exchange values in all possible ways: through workgroup memory, within a wave, both.
 const COOPERATING: [&str; 8] = [
     "quantize_q8_1",
     "dequantize_mul_mat_vec_q6_k",

@@ -3,7 +3,7 @@
 use candle_amdgpu::{AFFINE, Device, DeviceBuffer, LaunchConfig};
 use std::process::Command;
 
-/// A kernel that writes behind its memory, and `?`. `asks`: the program waits for the stream.
+/// A kernel that writes past the end of its memory, and `?`. `asks`: the program waits for the stream.
 fn program(asks: bool) -> candle_amdgpu::Result<()> {
     let device = Device::new(0)?;
     let stream = device.stream()?;

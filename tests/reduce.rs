@@ -182,7 +182,7 @@ fn long_rows_are_split_over_workgroups() {
     run(3, 1000).expect("rows that are not split");
 }
 
-/// The family on small cases, of which some reduce an outer dimension that is long.
+/// The family on small cases, some of which reduce an outer dimension that is long.
 struct Small(&'static dyn Family);
 
 impl Family for Small {

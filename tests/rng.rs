@@ -115,14 +115,14 @@ fn numbers_depend_on_seed_and_position_alone() {
         assert_eq!(drawn!(f32, Rng::new(1), stream, fill_uniform()), whole);
         assert_ne!(drawn!(f32, Rng::new(2), stream, fill_uniform()), whole);
         assert_ne!(drawn!(f32, Rng::new(1).sequence(1), stream, fill_uniform()), whole);
-        // In two parts, the second at an address that is no multiple of 16.
+        // In two parts, the second at an address that is not a multiple of 16.
         let mut rng = Rng::new(1);
         let mut out = DeviceBuffer::<f32>::zeros(stream, 1001).unwrap();
         rng.fill_uniform(stream, &mut out.slice_mut(..400).unwrap()).unwrap();
         rng.fill_uniform(stream, &mut out.slice_mut(400..801).unwrap()).unwrap();
         let parts: Vec<f64> = out.to_vec().unwrap().into_iter().map(f64::from).collect();
         assert_eq!(parts[..801], whole[..801]);
-        // A block that is not used up is not gone on with.
+        // The rest of a block that is not used up is dropped.
         assert_eq!(rng.position(), 201);
     }
 }

@@ -1,7 +1,7 @@
 //! What kernels cost, beside the committed tables: `tests/data/table/FAMILY.tsv` has a line for each kernel, and a column
 //! for each target with its instructions, code bytes and vector registers.
 //!
-//! Another compiler makes other code: where it is not the one that made the tables, differences are printed only.
+//! Another compiler generates other code: unless it is the one that made the tables, differences are only printed.
 
 use amdgpu_emulator::decode::decode_wave;
 use candle_amdgpu::{CodeObject, KernelInfo, Module, kernels};
@@ -10,7 +10,7 @@ use std::fmt;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// The variable with which `cargo xtask table` has the tables written.
+/// The variable that `cargo xtask table` sets to have the tables written.
 const WRITE: &str = "CANDLE_AMDGPU_WRITE_TABLE";
 
 /// What the code of a kernel is.

@@ -149,7 +149,7 @@ fn a_device_without_code_objects_is_an_error_that_says_what_to_build() {
     let error = device.load(module).map(|_| ()).unwrap_err();
     assert!(matches!(&error, Error::NoCodeObject { arch, .. } if arch == absent.name()), "{error}");
     assert!(error.to_string().contains(&format!("CANDLE_AMDGPU_ARCHS={absent}")), "{error}");
-    // Nor are the kernels wrong, as far as anyone can tell.
+    // Nothing says that the kernels are wrong.
     let jobs = [(FAMILIES[0], &module.kernels()[0], &device)];
     assert_eq!(verify_all(&jobs, Options { cases: 1, seed: 0 }, &|_| {}).map(|_| ()), Err(error));
 }

@@ -1,4 +1,4 @@
-//! What a wrong call of a wrapper is told by the compiler.
+//! What the compiler says about wrong calls of wrappers.
 
 #[test]
 fn wrong_calls_do_not_compile() {

@@ -98,7 +98,7 @@ fn a_short_output_is_an_error() {
     let stream = common::stream("gfx1100");
     let (x, mut y) = (zeros(&stream, 8), zeros(&stream, 7));
     let error = affine_f32(&stream, AUTO, &Layout::flat(8), &x, &mut y, 1.0, 1.0).unwrap_err();
-    assert_eq!(error.to_string(), "affine_f32: `out` has 7 elements, 8 are needed (`numel`)");
+    assert_eq!(error.to_string(), "affine_f32: `out` has 7 elements, but needs 8 (`numel`)");
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn an_input_shorter_than_its_layout_is_an_error() {
     let error = affine_f32(&stream, AUTO, &layout, &x, &mut y, 1.0, 1.0).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "affine_f32: `inp` has 8 elements, 9 are needed (shape [2, 4], strides [5, 1], offset 0)"
+        "affine_f32: `inp` has 8 elements, but needs 9 (shape [2, 4], strides [5, 1], offset 0)"
     );
     let offset = Layout::flat(8).with_offset(1).unwrap();
     let error = affine_f32(&stream, AUTO, &offset, &x, &mut y, 1.0, 1.0).unwrap_err();
@@ -131,7 +131,7 @@ fn a_sum_goes_along_the_dimensions_that_are_named() {
     let error = sum_f32(&stream, AUTO, &layout, &[0], &x, &mut y.slice_mut(..1).unwrap()).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "sum_f32: `out` has 1 elements, 2 are needed (`numel / (along_of_inp).max(1)`)"
+        "sum_f32: `out` has 1 element, but needs 2 (`numel / (along_of_inp).max(1)`)"
     );
     let error = sum_f32(&stream, AUTO, &layout, &[1], &x.slice(1..).unwrap(), &mut y).unwrap_err();
     assert!(matches!(error, Error::BufferTooShort { have: 5, need: 6, .. }), "{error}");
@@ -239,7 +239,10 @@ fn geometries_that_cannot_be_are_errors() {
     assert!(matches!(launch([1 << 23, 1, 1], [1024, 1, 1], 0), Error::GridTooLarge { .. }));
     assert!(matches!(launch([1, 1 << 20, 1], [32, 1, 1], 0), Error::GridTooLarge { .. }));
     let lds = launch([1, 1, 1], [32, 1, 1], 1 << 20);
-    assert_eq!(lds.to_string(), "affine_f32: 1048576 bytes of workgroup memory (LDS), the device has 65536");
+    assert_eq!(
+        lds.to_string(),
+        "affine_f32: 1048576 bytes of workgroup memory (LDS), but the device has 65536"
+    );
 }
 
 #[test]
@@ -285,7 +288,7 @@ fn copies_of_different_lengths_are_errors() {
 
 #[test]
 fn memory_is_freed_on_drop() {
-    // A device whose memory no other test uses at the same time would be better; the amount is what tells.
+    // A device whose memory no other test uses at the same time would be better; the amount is what matters.
     let stream = common::stream("gfx90a");
     let free = || {
         stream.synchronize().unwrap();

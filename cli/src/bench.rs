@@ -15,9 +15,9 @@ use serde::Serialize;
 
 /// Measure kernels on made-up arguments: times on an AMD GPU, exact counts on the emulator
 ///
-/// On an AMD GPU: the time of a launch by events, the best of several rounds, the bandwidth with each buffer moved
-/// once, and its share of what a copy of as many bytes reaches. On the emulator: instructions and bytes, which are the
-/// same on each run and tell two versions of a kernel apart, but say nothing of time.
+/// On an AMD GPU: the time of a launch, measured with events, as the best of several rounds; the bandwidth if each buffer
+/// is moved once; and its share of the bandwidth of a copy of as many bytes. On the emulator: instructions and bytes,
+/// which are the same in every run and tell two versions of a kernel apart, but say nothing about time.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -26,21 +26,21 @@ Examples:
 
 Exit codes: 0 success; 1 a kernel did something wrong; 2 wrong arguments, or the device cannot be used.")]
 pub struct Bench {
-    /// The kernels of this family (may be given several times)
+    /// Only this family (may be given several times)
     #[arg(long)]
     family: Vec<String>,
-    /// The kernel of this name (may be given several times)
+    /// Only the kernel with this name (may be given several times)
     #[arg(long)]
     kernel: Vec<String>,
-    /// Elements of a problem, which some families round [default: 16,384 on the emulator, 33,554,432 on a GPU]
+    /// Number of elements, which some families round [default: 16,384 on the emulator, 33,554,432 on a GPU]
     #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     elements: Option<usize>,
     #[command(flatten)]
     on: On,
-    /// Take times on the emulator too, which are its own
+    /// Also time the emulator, which says nothing about a GPU
     #[arg(long)]
     times: bool,
-    /// Rounds of launches, of which the fastest counts
+    /// Rounds of launches; the fastest counts
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
     /// Print JSON

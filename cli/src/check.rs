@@ -8,12 +8,12 @@ use anyhow::Result;
 use clap::Args;
 use serde::Serialize;
 
-/// Run one kernel on the emulator and look for bugs, also those that do not show in its results
+/// Run one kernel on the emulator and look for bugs, including those that do not show in its results
 ///
-/// Always found: accesses out of bounds or after a free, misaligned atomics, traps, endless loops. Looked for here
-/// too: reads of memory, LDS and registers that nobody has written, races in LDS and global memory, barriers that not
-/// all waves reach, registers that are used before the load into them was waited for. Memory that is shorter than the
-/// kernel states is accepted, to see where the kernel leaves it.
+/// Every launch finds accesses out of bounds or after a free, misaligned atomics, traps and endless loops. This command
+/// also finds reads of memory, LDS and registers that were never written, races in LDS and global memory, barriers that
+/// not all waves reach, and registers that are used before a load into them has finished. Memory that is shorter than
+/// the kernel states is accepted, to see where the kernel runs past its end.
 #[derive(Args)]
 #[command(after_long_help = format!("\
 {ARGUMENTS}
@@ -27,10 +27,10 @@ Exit codes: 0 nothing was found; 1 the kernel did something wrong; 2 wrong argum
 pub struct Check {
     #[command(flatten)]
     subject: Subject,
-    /// Run workgroups and waves in an order drawn from this number, rather than ascending
+    /// Run workgroups and waves in a random order drawn from this number, instead of in ascending order
     #[arg(long)]
     seed: Option<u64>,
-    /// Move results that the ISA leaves open (v_exp_f32, v_rcp_f32, …) within their stated error, drawn from this number
+    /// Vary results that the ISA leaves open (v_exp_f32, v_rcp_f32, …) within their stated error, drawn from this number
     #[arg(long, value_name = "SEED")]
     perturb: Option<u64>,
     /// Print JSON

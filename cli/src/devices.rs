@@ -7,7 +7,7 @@ use candle_amdgpu::{Device, backend};
 use clap::Args;
 use serde::Serialize;
 
-/// List the devices, and why these: AMD GPUs, or emulated ones
+/// List the devices, AMD GPUs or emulated ones, and say why these were chosen
 #[derive(Args)]
 #[command(after_help = "\
 Example:

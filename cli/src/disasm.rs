@@ -22,7 +22,7 @@ Exit codes: 0 success; 2 wrong arguments.")]
 pub struct Disasm {
     /// The kernel
     kernel: String,
-    /// For this target [default: that of the first device, as `candle-amdgpu devices` lists them, which has the kernels]
+    /// For this target [default: that of the first device in `candle-amdgpu devices` which has the kernels]
     #[arg(long, value_parser = names::target)]
     gfx: Option<Gfx>,
     /// Take the kernel from this file: a code object, offload bundles as `hipcc --genco` writes them, compressed or not,

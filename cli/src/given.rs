@@ -1,4 +1,4 @@
-//! What is given for a kernel's parameters: numbers, memory, nothing.
+//! The values for a kernel's parameters: numbers, memory, nothing.
 
 use crate::npy;
 use anyhow::{Context, Result, bail, ensure};
@@ -45,18 +45,18 @@ impl Given {
     pub fn parse(parameter: Parameter, text: &OsStr, stream: &Stream) -> Result<Given> {
         let Parameter { dtype, pointer, written, nullable } = parameter;
         if !pointer {
-            let text = text.to_str().context("a number is wanted here")?;
+            let text = text.to_str().context("expected a number")?;
             return Ok(Given::Number(value(dtype, text)?));
         }
         if text == "null" {
-            ensure!(nullable, "the kernel wants memory here");
+            ensure!(nullable, "the kernel needs memory here");
             return Ok(Given::Null);
         }
         let (from, to) = match split_once(text, b'>') {
             Some((from, to)) => (from, Some(PathBuf::from(to))),
             None => (text.to_owned(), None),
         };
-        ensure!(to.is_none() || written, "the kernel only reads it: there is no result to write");
+        ensure!(to.is_none() || written, "the kernel only reads it, so there is no result to write");
         let (buffer, shape) = contents(dtype, &from, stream)?;
         Ok(Given::Memory(Memory { buffer, dtype, shape, to, written }))
     }
@@ -91,7 +91,7 @@ impl Memory {
         self.buffer.len() / self.dtype.size()
     }
 
-    /// What it holds now, from element `start` on, at most so many elements.
+    /// What it holds now, from element `start` on, at most this many elements.
     pub fn part(&self, start: usize, most: usize) -> Result<Array> {
         let size = self.dtype.size();
         let end = start.saturating_add(most).min(self.len());
@@ -140,7 +140,7 @@ fn contents(dtype: DType, from: &OsStr, stream: &Stream) -> Result<(DeviceBuffer
     Ok((DeviceBuffer::from_slice(stream, data.bytes())?, shape))
 }
 
-/// Bytes of so many elements.
+/// Bytes of this many elements.
 fn bytes(dtype: DType, len: usize) -> Result<usize> {
     len.checked_mul(dtype.size())
         .with_context(|| format!("{len} elements of {dtype} are more than can be addressed"))

@@ -13,9 +13,9 @@ use std::collections::BTreeSet;
 /// List the kernels of this build: arguments, registers, memory, code size, occupancy
 ///
 /// Waves per SIMD is how many waves of the kernel, in workgroups of its own size, fit on one SIMD unit at once: the
-/// least of what vector registers, LDS and the hardware's own limit allow, with registers and LDS in the blocks
-/// they are allocated in (LLVM's AMDGPU usage guide and AMDGPUBaseInfo: getVGPRAllocGranule, getTotalNumVGPRs,
-/// getMaxWavesPerEU).
+/// minimum of what vector registers, LDS and the hardware's own limit allow, with registers and LDS rounded up to the
+/// blocks that they are allocated in (LLVM's AMDGPU usage guide and AMDGPUBaseInfo: getVGPRAllocGranule,
+/// getTotalNumVGPRs, getMaxWavesPerEU).
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -110,7 +110,9 @@ impl Kernels {
         }
         print_table(&table)?;
         let count = |of: fn(&Entry) -> &'static str| entries.iter().map(of).collect::<BTreeSet<_>>().len();
-        print(&format!("\n{} kernels, targets: {}", count(|e| e.name), count(|e| e.gfx)))?;
+        let kernels = count(|e| e.name);
+        let s = if kernels == 1 { "" } else { "s" };
+        print(&format!("\n{kernels} kernel{s}, targets: {}", count(|e| e.gfx)))?;
         Ok(true)
     }
 

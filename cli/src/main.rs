@@ -1,4 +1,4 @@
-//! `candle-amdgpu`: what kernels and devices there are, what the kernels do, and whether they are right.
+//! `candle-amdgpu`: lists kernels and devices, runs and profiles kernels, and checks whether they are right.
 
 mod bench;
 mod check;
@@ -56,8 +56,8 @@ const EXIT_CODES: &str = "\
 Exit codes: 0 success; 1 a check found something wrong; 2 wrong arguments, or the devices cannot be used.
 
 Variables: CANDLE_AMDGPU_DEVICE chooses devices: auto (default), hip, emulator, or emulator:TARGET[,TARGET…].
-CANDLE_AMDGPU_BUDGET is how many instructions an emulated wave may execute. CANDLE_AMDGPU_PATIENCE is after how many
-seconds an emulated launch says where it is (default 10; 0 for never).";
+CANDLE_AMDGPU_BUDGET is the number of instructions that an emulated wave may execute. CANDLE_AMDGPU_PATIENCE is the
+number of seconds after which an emulated launch reports where it is (default 10; 0 for never).";
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {

@@ -1,11 +1,11 @@
-//! Names that the user gives, and what to say of one that does not exist.
+//! Names that the user gives, and the message for one that does not exist.
 
 use amdgpu_emulator::Gfx;
 use candle_amdgpu::kernel::nearest;
 use candle_amdgpu::{Kernel, Module, kernels};
 use std::fmt::Write;
 
-/// What is said of a name that does not exist: those that are nearest, and where there are few, all.
+/// The message for a name that does not exist: the nearest ones, or all if there are few.
 pub fn unknown(what: &str, name: &str, names: &[&str]) -> String {
     let all = match what {
         "kernel" => format!(" `candle-amdgpu kernels` lists all {}", names.len()),
@@ -15,7 +15,7 @@ pub fn unknown(what: &str, name: &str, names: &[&str]) -> String {
     unknown_among(what, name, names, &all)
 }
 
-/// The same, with other words on where all of them are.
+/// The same, with another text for where all of them are.
 pub fn unknown_among(what: &str, name: &str, names: &[&str], all: &str) -> String {
     let mut text = format!("there is no {what} `{name}`");
     let quoted: Vec<_> =

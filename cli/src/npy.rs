@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Write};
 use std::path::Path;
 
-/// How NumPy calls a type; one that it does not know goes by its bits.
+/// NumPy's name for a type; types that it lacks are stored as their bits.
 fn name(dtype: DType) -> &'static str {
     match dtype {
         DType::U8 | DType::F8E4M3 => "|u1",

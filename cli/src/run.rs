@@ -5,7 +5,7 @@ use crate::subject::{ARGUMENTS, Ended, Subject};
 use anyhow::Result;
 use clap::Args;
 
-/// Run one kernel on numbers and .npy files, by the names of its parameters
+/// Run one kernel on numbers and .npy files, given by parameter name
 #[derive(Args)]
 #[command(after_long_help = format!("\
 {ARGUMENTS}

@@ -1,4 +1,4 @@
-//! What a kernel's Rust function states of itself, from the record in its code object: how it is launched, and how much
+//! What a kernel's Rust function states about itself, from the record in its code object: how it is launched, and how much
 //! memory it needs.
 
 use crate::formula::evaluate;
@@ -15,7 +15,7 @@ pub struct Stated(pub Signature);
 /// The numbers that formulas name.
 pub type Values = HashMap<String, Count>;
 
-/// Most words of sizes and strides that are looked at.
+/// The most words of sizes and strides that are looked at.
 const MOST_WORDS: usize = 1 << 12;
 
 impl Stated {
@@ -46,7 +46,7 @@ impl Stated {
         if is_rank { 1 } else { size.into() }
     }
 
-    /// How long each memory must be in a made-up problem, in which all sizes are `size`; `elements` where nothing says it,
+    /// How long each memory must be in a made-up problem where all sizes are `size`; `elements` if nothing says it,
     /// `None` for numbers and for layouts.
     pub fn lengths(&self, size: u64, elements: usize) -> Vec<Option<u128>> {
         let of_elements = Count(elements as i128);
@@ -137,7 +137,7 @@ impl Stated {
         Ok(Some(LaunchConfig::explicit(grid, launch.workgroup, lds)))
     }
 
-    /// Whether the arguments go together and all memory is as long as the kernel needs it, as far as that follows from
+    /// Whether the arguments are consistent and all memory is as long as the kernel needs it, as far as that follows from
     /// what it states. With `lenient`, memory may be shorter.
     pub fn check(&self, given: &[Given], config: Option<LaunchConfig>, lenient: bool) -> Result<()> {
         let mut values = self.values(given);
@@ -318,7 +318,7 @@ fn span(shape: &[u64], strides: &[u64]) -> u128 {
     shape.iter().zip(strides).map(reach).fold(1, u128::saturating_add)
 }
 
-/// Sizes and strides of a layout, of which the first are taken one after the other.
+/// Sizes and strides of a layout, taken one after the other.
 struct Words(Vec<u64>);
 
 impl Words {

@@ -19,19 +19,19 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// The words of every help text about arguments.
+/// The part about arguments in every help text.
 pub const ARGUMENTS: &str = "\
-What a parameter can be, by its type in `candle-amdgpu kernels`:
+Values by kind of parameter (`candle-amdgpu kernels` lists the parameters):
   a number             mul=2.5
   memory to read       inp=x.npy, or inp=random:1000 (another seed: inp=random:1000:7), or inp=[2,3,3,1]
   memory to write      out=zeros:1000, and where the result goes: out=zeros:1000>y.npy
   memory to change     dst=x.npy>y.npy
   none                 info=null, where the kernel allows it
-bf16 and f8e4m3 stand in .npy files as the u2 and u1 of their bits.
+.npy files hold bf16 and f8e4m3 as the u2 and u1 of their bits.
 
-Kernels in Rust keep names, types and launch geometry in their code object, so that --object needs nothing more. Where
-there is no such record, as in what hipcc writes, --grid and --block are needed, a type comes first, and a parameter goes
-by its name where the compiler kept it, or by its position: n=u32:1000, 0=f32:random:1000.";
+Kernels in Rust keep names, types and launch geometry in their code object, so --object needs nothing else. Without such
+a record, as in what hipcc writes, give --grid and --block, put a type before each value, and name a parameter by its
+name if the compiler kept it, otherwise by its position: n=u32:1000, 0=f32:random:1000.";
 
 /// One device.
 #[derive(Args)]
@@ -49,14 +49,14 @@ pub struct On {
 /// How long an emulated wave may run.
 #[derive(Args)]
 pub struct Limit {
-    /// Instructions that one emulated wave may execute before it counts as an endless loop [default: what the variable
-    /// CANDLE_AMDGPU_BUDGET says, or 2^32]
+    /// Instructions that one emulated wave may execute before it counts as an endless loop [default: the variable
+    /// CANDLE_AMDGPU_BUDGET, or 2^32]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     budget: Option<u64>,
 }
 
 impl Limit {
-    /// Holds for what is launched on the device from now on.
+    /// Applies the limit to later launches on the device.
     pub fn set(&self, device: &Device) -> Result<()> {
         let Some(budget) = self.budget else { return Ok(()) };
         let ordinal = device.ordinal();
@@ -82,7 +82,7 @@ impl On {
     }
 }
 
-/// Sizes in x, y and z, of which the last may be left out.
+/// Sizes in x, y and z; trailing ones may be left out.
 #[derive(Clone, Copy)]
 struct Size([u32; 3]);
 
@@ -92,7 +92,7 @@ impl FromStr for Size {
     fn from_str(text: &str) -> Result<Size, String> {
         let parts: Vec<&str> = text.split(',').collect();
         if parts.len() > 3 {
-            return Err(format!("{} sizes, of x, y and z at most three are possible", parts.len()));
+            return Err(format!("{} sizes, but there are only x, y and z", parts.len()));
         }
         let mut sizes = [1; 3];
         for (size, part) in sizes.iter_mut().zip(parts) {
@@ -111,7 +111,7 @@ impl FromStr for Size {
 pub struct Subject {
     /// The kernel
     kernel: String,
-    /// Its arguments, each NAME=VALUE
+    /// Its arguments, as NAME=VALUE
     args: Vec<OsString>,
     /// Take the kernel from this file: a code object, offload bundles as `hipcc --genco` writes them, compressed or not,
     /// or a program or library with such bundles
@@ -122,13 +122,13 @@ pub struct Subject {
     elements: Option<usize>,
     #[command(flatten)]
     on: On,
-    /// Workgroups in x, y and z, as in 16 or 4,4,1 [default: as many as the kernel's items need]
+    /// Number of workgroups in x, y and z, such as 16 or 4,4,1 [default: as many as the kernel's items need]
     #[arg(long, value_name = "X,Y,Z", requires = "block")]
     grid: Option<Size>,
     /// Lanes of a workgroup in x, y and z [default: the kernel's own]
     #[arg(long, value_name = "X,Y,Z", requires = "grid")]
     block: Option<Size>,
-    /// Bytes of workgroup memory, with --grid
+    /// Bytes of workgroup memory (LDS), with --grid
     #[arg(long, default_value_t = 0, requires = "grid")]
     lds: u32,
 }
@@ -144,7 +144,7 @@ pub struct Ready {
     config: Option<LaunchConfig>,
 }
 
-/// How a launch ended that began.
+/// How a launch ended.
 pub enum Ended {
     Well(Box<LaunchRecord>),
     /// What the kernel did wrong.
@@ -234,7 +234,7 @@ impl Subject {
         Ok(ready)
     }
 
-    /// A kernel of which only the sizes of the parameters are known.
+    /// A kernel about which only the sizes of the parameters are known.
     fn untold(&self, function: Function, stream: Stream) -> Result<Ready> {
         let parameters: Vec<&KernelArg> =
             function.info().args.iter().filter(|arg| !arg.is_hidden()).collect();
@@ -252,9 +252,9 @@ impl Subject {
             typed(arg, &text, &stream).with_context(|| format!("{name}={}", text.display()))
         });
         let given = given.collect::<Result<Vec<_>>>()?;
-        let config = self.geometry().context(
-            "the code object does not say how its kernels are launched: --grid and --block are needed",
-        )?;
+        let config = self
+            .geometry()
+            .context("the code object does not say how its kernels are launched: give --grid and --block")?;
         Ok(Ready { device: stream.device().clone(), stream, function, names, given, config: Some(config) })
     }
 
@@ -286,7 +286,7 @@ impl Ready {
         Ok(self)
     }
 
-    /// Launches and waits. What the kernel does wrong is in the result; an error is what could not be done.
+    /// Launches and waits. The result says what the kernel does wrong; an error means that it could not be launched.
     pub fn launch(&mut self) -> Result<Option<candle_amdgpu::Error>> {
         self.enqueue()?;
         let Err(error) = self.stream.synchronize() else { return Ok(None) };
@@ -334,7 +334,7 @@ impl Ready {
             return Ok(Ended::Badly(error));
         }
         let record = amdhip64::take_profile(ordinal)?.pop();
-        Ok(Ended::Well(Box::new(record.context("there is nothing to do: the problem has no elements")?)))
+        Ok(Ended::Well(Box::new(record.context("there is nothing to do: no elements")?)))
     }
 
     pub fn info(&self) -> &KernelInfo {
@@ -398,7 +398,7 @@ fn make_up(kernel: &'static Kernel, elements: usize) -> Result<Call> {
         .with_context(|| format!("the arguments of {} cannot be made up: give them", kernel.name))
 }
 
-/// A kernel on a device with made-up arguments for about so many elements, under its own geometry unless another is given.
+/// A kernel on a device with made-up arguments for about this many elements, with its own geometry unless another is given.
 pub fn prepare(
     kernel: &'static Kernel,
     elements: usize,
@@ -422,7 +422,7 @@ fn is_same(kernel: &Kernel, stated: &Stated) -> bool {
     kernel.args.len() == stated.0.args.len() && kernel.args.iter().zip(&stated.0.args).all(texts)
 }
 
-/// Arguments for a kernel of which only the record is known: integers are as large as they can be with at most so many
+/// Arguments for a kernel about which only the record is known: integers are as large as they can be with at most this many
 /// elements in the longest memory, memory is random and as long as the record says.
 fn suppose(stated: &Stated, elements: usize, stream: &Stream) -> Result<Vec<Given>> {
     let lengths = |size: u64| stated.lengths(size, elements);
@@ -482,7 +482,7 @@ fn made_up(kernel: &'static Kernel, elements: usize, stream: &Stream) -> Result<
     Ok((given, config))
 }
 
-/// Emulates `gfx`, or the default targets, unless the user said what there is.
+/// Emulates `gfx`, or the default targets, unless the user selected devices.
 fn emulate(gfx: Option<&str>) -> Result<()> {
     if std::env::var_os(DEVICE_VARIABLE).is_none_or(|value| value.is_empty()) {
         let choice = gfx.map_or_else(|| "emulator".to_owned(), |gfx| format!("emulator:{gfx}"));
@@ -558,7 +558,7 @@ fn without_type(parameter: Parameter, text: &OsStr) -> Result<OsString> {
     Ok(value)
 }
 
-/// `TYPE:VALUE`, or `null`, for a parameter of which only the size is known.
+/// `TYPE:VALUE`, or `null`, for a parameter about which only the size is known.
 fn typed(arg: &KernelArg, text: &OsStr, stream: &Stream) -> Result<Given> {
     if text == "null" {
         return Ok(Given::Null);
@@ -573,7 +573,7 @@ fn typed(arg: &KernelArg, text: &OsStr, stream: &Stream) -> Result<Given> {
         || shown.split('>').any(|part| part.ends_with(".npy"));
     let size = if memory { 8 } else { dtype.size() };
     if size != arg.size as usize {
-        bail!("the parameter has {} bytes, {size} are given", arg.size);
+        bail!("the parameter has {} bytes, but {size} are given", arg.size);
     }
     Given::parse(Parameter { dtype, pointer: memory, written: true, nullable: true }, &value, stream)
 }

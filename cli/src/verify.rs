@@ -15,9 +15,9 @@ use std::hash::{BuildHasher, RandomState};
 
 /// Run kernels on random inputs and compare every element with a host model
 ///
-/// Sizes from 0 to 150,001 elements, ranks 0 to 6, contiguous, permuted, broadcast and offset layouts, values of
-/// every class, the kernel's own launch geometry, Candle's and odd ones. Memory around each operand is watched. A
-/// failure is shrunk to the smallest case that still fails.
+/// Inputs have 0 to 150,001 elements, ranks 0 to 6, contiguous, permuted, broadcast and offset layouts, and values of
+/// every class; launches use the kernel's own geometry, Candle's and odd ones. The memory around each operand is
+/// watched. A failure is shrunk to the smallest case that still fails.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -29,13 +29,13 @@ pub struct Verify {
     /// Only this family (may be given several times)
     #[arg(long)]
     family: Vec<String>,
-    /// Only the kernel of this name
+    /// Only the kernel with this name
     #[arg(long)]
     kernel: Option<String>,
-    /// Where random numbers begin [default: a random number, which is printed]
+    /// Seed of the random numbers [default: a random one, which is printed]
     #[arg(long)]
     seed: Option<u64>,
-    /// Random cases for each kernel and device, beside the fixed ones
+    /// Random cases per kernel and device, in addition to the fixed ones
     #[arg(long, default_value_t = 100)]
     cases: u32,
     /// Only the first device of this target (may be given several times)

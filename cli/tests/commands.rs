@@ -298,8 +298,8 @@ fn more_memory_than_there_is_is_refused() {
 #[test]
 fn geometries_that_cannot_be_are_refused() {
     for (option, message) in [
-        ("--grid 1,2,3,4 --block 64", "4 sizes, of x, y and z at most three are possible"),
-        ("--grid 1 --block 1,1,1,1", "4 sizes, of x, y and z at most three are possible"),
+        ("--grid 1,2,3,4 --block 64", "4 sizes, but there are only x, y and z"),
+        ("--grid 1 --block 1,1,1,1", "4 sizes, but there are only x, y and z"),
         ("--grid 0 --block 64", "a size must be 1 or more"),
         ("--grid 1 --block 0", "a size must be 1 or more"),
         ("--grid 1,,1 --block 64", "`` is not a size"),
@@ -308,7 +308,7 @@ fn geometries_that_cannot_be_are_refused() {
         ("--grid 1 --block 2048", "1024 lanes at most"),
         (
             "--grid 1 --block 64 --lds 1000000",
-            "1000000 bytes of workgroup memory (LDS), the device has 65536",
+            "1000000 bytes of workgroup memory (LDS), but the device has 65536",
         ),
         ("--grid 1 --block 64 --lds=-1", "--lds"),
         ("--grid 1", "--block"),
@@ -468,7 +468,7 @@ fn run_checks_names_types_and_lengths_before_it_launches() {
         ("run fill_u8 buf=zeros:4 value=7 numel=4 n=4", "no parameter `n`; did you mean"),
         ("run fill_u8 buf=zeros:4 value=7 value=8 numel=4", "`value` is given twice"),
         ("run fill_u8 buf=zeros:4 value=256 numel=4", "256 is out of range for u8"),
-        ("run fill_u8 buf=null value=1 numel=4", "wants memory"),
+        ("run fill_u8 buf=null value=1 numel=4", "needs memory"),
         ("run fill_u8 buf=zeros:99 value=7 numel=100", "`buf` has 99 elements and needs 100 (numel)"),
         ("run fill_u8 buf=nowhere.npy value=1 numel=4", "nowhere.npy"),
         ("run fill_u8 buf=zeros:4 value=-4 numel=4", "-4 is out of range for u8"),
@@ -570,7 +570,7 @@ fn check_finds_nothing_in_any_order_of_a_right_kernel() {
 
 #[test]
 fn check_runs_memory_that_is_too_short() {
-    // The kernel reads more than anyone has written: a buffer of which the host filled one element.
+    // The kernel reads more than was written: the host filled one element of the buffer.
     let output = run(&[
         "check",
         "affine_f32",
@@ -764,11 +764,11 @@ fn kernels_without_a_record_need_types_and_a_geometry() {
         stdout(&output)
     );
     for (from, to, message) in [
-        ("numel=usize:3", "numel=u32:3", "the parameter has 8 bytes, 4 are given"),
+        ("numel=usize:3", "numel=u32:3", "the parameter has 8 bytes, but 4 are given"),
         ("5=f32:2", "5=2", "a type comes first"),
         ("5=f32:2", "5=float:2", "there is no type `float`; did you mean"),
         ("add=f32:1", "7=f32:1", "no parameter `7`"),
-        ("--grid 1 --block 64 ", "", "--grid and --block are needed"),
+        ("--grid 1 --block 64 ", "", "give --grid and --block"),
     ] {
         is_refused(&with(&args.replace(from, to)), to, message);
     }

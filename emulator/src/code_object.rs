@@ -1,8 +1,8 @@
 //! Code objects: what LLVM links for one AMDGPU target.
 //!
 //! A code object is an ELF shared library with the machine code, one 64-byte kernel descriptor (`NAME.kd`) per
-//! kernel, and a MessagePack note that lists each kernel's arguments and resources. Everything in it is taken as
-//! input from a stranger: what does not fit is an [`ObjectError`].
+//! kernel, and a MessagePack note that lists each kernel's arguments and resources. Everything in it is
+//! untrusted input: what does not fit is an [`ObjectError`].
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ const MAX_KERNARG: u64 = 1 << 16;
 /// `NT_AMDGPU_METADATA`.
 const NOTE_METADATA: u32 = 32;
 
-/// Why bytes are no code object that can be run.
+/// Why bytes cannot be run as a code object.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ObjectError {
@@ -43,12 +43,12 @@ pub enum ObjectError {
     /// A target that the emulator does not know, by number.
     #[error("the ELF header names AMDGPU machine {0:#x}, which the emulator does not know")]
     UnknownMachine(u32),
-    /// A code object cannot be made one for a target of another instruction set.
-    #[error("the code object is for {from}, which has not the instruction set of {to}")]
+    /// A code object cannot be retargeted to another instruction set.
+    #[error("the code object is for {from}, which does not share the instruction set of {to}")]
     Retarget {
         /// What it is for.
         from: CodeTarget,
-        /// What it was to be for.
+        /// The target that it should become one for.
         to: Gfx,
     },
     /// A generic target without the version of its definition, which code objects of version 6 have.
@@ -62,7 +62,7 @@ pub enum ObjectError {
     /// The metadata note cannot be read.
     #[error("the metadata note is malformed: {0}")]
     Metadata(String),
-    /// The metadata says something about a kernel that cannot be.
+    /// The metadata says something impossible about a kernel.
     #[error("kernel `{kernel}`: {problem}")]
     Kernel {
         /// Kernel name.
@@ -76,7 +76,7 @@ pub enum ObjectError {
         /// End of the last segment.
         end: u64,
     },
-    /// A relocation that no AMDGPU code object of ours has.
+    /// A relocation of an unsupported kind.
     #[error("relocation type {kind} at {address:#x} is not supported")]
     Relocation {
         /// ELF relocation type.
@@ -88,7 +88,7 @@ pub enum ObjectError {
     #[error("the symbol `{0}` is undefined")]
     Undefined(String),
     /// A Clang offload bundle without, or with several, entries for AMDGPU.
-    #[error("the offload bundle has {count} code objects that can be meant; those in it are: {triples}")]
+    #[error("{count} code objects of the offload bundle match; it contains: {triples}")]
     Bundle {
         /// How many are for the target that was asked for, or for AMDGPU if none was.
         count: usize,
@@ -113,7 +113,7 @@ pub struct CodeObject {
 /// What a code object, or a device, says of an optional feature of the target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Features {
-    /// Page faults are retried (XNACK): `None` where code runs either way, or the target has no such thing.
+    /// Page faults are retried (XNACK): `None` if code runs either way, or the target has no such feature.
     pub xnack: Option<bool>,
     /// The memories have error correction (SRAM-ECC).
     pub sramecc: Option<bool>,
@@ -150,7 +150,7 @@ impl Features {
         Features { xnack: setting(flags >> 8), sramecc: setting(flags >> 10) }
     }
 
-    /// Whether code that wants these runs on a device that has `device`.
+    /// Whether code that needs these runs on a device that has `device`.
     pub fn fit(self, device: Features) -> bool {
         let fits = |code: Option<bool>, device: Option<bool>| code.is_none() || code == device;
         fits(self.xnack, device.xnack) && fits(self.sramecc, device.sramecc)
@@ -173,7 +173,7 @@ impl std::fmt::Display for Features {
 /// the metadata names are written over.
 ///
 /// # Errors
-/// If `bytes` are no code object, or one for a target of another instruction set.
+/// If `bytes` are not a code object, or are one for a target with another instruction set.
 pub fn retarget(bytes: &[u8], gfx: Gfx) -> Result<Vec<u8>, ObjectError> {
     let object = CodeObject::parse(bytes)?;
     let from = match object.target() {
@@ -209,7 +209,7 @@ struct Inner {
     sections: BTreeMap<String, Section>,
     symbols: Symbols,
     layout: Layout,
-    /// The segments at their addresses, once somebody asks for them in one piece.
+    /// The segments at their addresses, once they are needed in one piece.
     image: OnceLock<Vec<u8>>,
     relocations: Vec<Relocation>,
     /// What was parsed, and where in it the ELF file lies; every other range is one of the ELF file.
@@ -537,7 +537,7 @@ impl CodeObject {
         self.inner.target
     }
 
-    /// What it wants of the target's optional features.
+    /// What it needs of the target's optional features.
     pub fn features(&self) -> Features {
         self.inner.features
     }

@@ -53,7 +53,7 @@ pub enum Fault {
         /// The target.
         gfx: Gfx,
     },
-    /// Bytes that are no instruction.
+    /// Bytes that are not an instruction.
     #[error("{word:#010x} is not an instruction of {gfx}")]
     IllegalInstruction {
         /// The dword at the program counter.
@@ -115,8 +115,8 @@ pub enum Fault {
         /// Bytes of scratch.
         limit: u32,
     },
-    /// A scratch access beyond the stack of a kernel that calls functions of which the compiler did not know how much they
-    /// need: it has what [`LaunchOptions::stack_size`](crate::LaunchOptions::stack_size) says.
+    /// A scratch access beyond the stack of a kernel that calls functions whose needs the compiler did not know: it has
+    /// what [`LaunchOptions::stack_size`](crate::LaunchOptions::stack_size) says.
     #[error(
         "{access} of {} at scratch offset {offset}: the stack overflows; the kernel's metadata does not say how \
          much its calls need (.uses_dynamic_stack), so a work-item has {} (hipLimitStackSize)",
@@ -155,8 +155,7 @@ pub enum Fault {
         /// Instructions that a wave may execute.
         budget: u64,
     },
-    /// `s_trap`: what the compiler makes of `abort` or `__builtin_trap`, and of a panic where nothing says that it is
-    /// one.
+    /// `s_trap`: what `abort` and `__builtin_trap` compile to, and a panic that nothing identifies as one.
     #[error("trap {id}{}", if *id == 2 { ": the kernel aborted (a panic or llvm.trap)" } else { "" })]
     Trap {
         /// The trap's number.
@@ -165,7 +164,7 @@ pub enum Fault {
     /// A Rust panic: a trap whose debug information leads through `core::panicking`.
     #[error("the kernel panicked{}{}", message.map(|text| format!(": {text}")).unwrap_or_default(), at(location))]
     Panic {
-        /// What the panic says, where that is known: panics with a message of their own keep none on a GPU.
+        /// The message of the panic, if it is known: panics with a formatted message lose it on a GPU.
         message: Option<&'static str>,
         /// The source line that panicked: the innermost one outside of Rust's core library.
         location: Option<SourceLine>,
@@ -183,7 +182,7 @@ pub enum Fault {
         ended: u32,
         /// Waves of the workgroup.
         waves: u32,
-        /// The barriers at which waves wait, where the others ended, and the last branches before they did.
+        /// The barriers where waves wait, where the others ended, and the last branches before they did.
         places: Vec<CodePlace>,
     },
     /// Check mode: a wave meets a barrier with part of its lanes. The others have taken another branch, or have returned.
@@ -501,7 +500,7 @@ impl fmt::Display for Nearest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(allocation) = &self.allocation else { return f.write_str("nothing is allocated") };
         let size = allocation.size as i64;
-        /// Further away than this, an allocation says nothing about an address.
+        /// If an allocation is further away than this, it says nothing about an address.
         const NEAR: u64 = 1 << 30;
         match self.offset {
             offset if offset.unsigned_abs() > NEAR.saturating_add(allocation.size) => {

@@ -3,8 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// One AMDGPU target: what the code object's header names and a decoder, a dispatcher and an execution unit
-/// differ by.
+/// One AMDGPU target: what a code object's header names, and what decoding, dispatch and execution depend on.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Gfx {
     /// GCN 5 (Vega 20: Radeon VII, MI50, MI60).
@@ -227,7 +226,7 @@ impl Gfx {
         }
     }
 
-    /// Waves that a SIMD unit can hold at most.
+    /// The most waves that a SIMD unit can hold.
     pub const fn most_waves_per_simd(self) -> u32 {
         match self {
             Gfx::Gfx906 | Gfx::Gfx908 => 10,

@@ -5,7 +5,7 @@
 //! objects and runs kernels; a launch gives a [`Report`], or a [`FaultReport`] that says what the kernel did wrong
 //! and where: a [`Fault`] with the facts as fields, kernel, workgroup, wave, lane, instruction and source line.
 //! Nothing that a code object or a kernel does makes the emulator panic or crash. A kernel's instructions are decoded
-//! when it is first launched, and lines of source are looked up when a report needs them.
+//! when it is first launched, and source lines are looked up when a report needs them.
 //!
 //! ```no_run
 //! use amdgpu_emulator::{CodeObject, Launch, LaunchOptions, Machine, MachineOptions};
@@ -92,7 +92,7 @@
 #[cfg(test)]
 extern crate self as amdgpu_emulator;
 
-/// Errors are read by people, also where `main` returns them or `unwrap` meets them: their `Debug` is their text.
+/// People read errors, also when `main` returns them or `unwrap` fails: their `Debug` is their text.
 macro_rules! debug_is_display {
     ($($error:ty),*) => {$(
         impl std::fmt::Debug for $error {

@@ -14,7 +14,7 @@ use crate::memory::{Allocation, Memory, MemoryError};
 use crate::report::{Report, Running};
 use crate::source::Lines;
 
-/// What a machine is made with.
+/// Options of a new machine.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct MachineOptions {
@@ -46,15 +46,15 @@ pub enum LoadError {
         /// The machine's target.
         machine: Gfx,
     },
-    /// It is compiled for another setting of the target's features.
+    /// It is compiled for other settings of the target's features.
     #[error("the code object is for {machine}{code_object}, the machine is {machine}{has}", has = Features::of_device(*.machine))]
     WrongFeatures {
-        /// What the code object wants.
+        /// What the code object needs.
         code_object: Features,
         /// The machine's target.
         machine: Gfx,
     },
-    /// The bytes are no code object.
+    /// The bytes are not a code object.
     #[error(transparent)]
     Object(#[from] ObjectError),
     /// There is no memory for it.
@@ -74,7 +74,7 @@ pub(crate) struct Module {
     pub object: CodeObject,
     /// Where the image was loaded.
     pub base: u64,
-    /// Where instructions begin for certain, kernels and functions, ascending.
+    /// Known starts of instructions: kernels and functions, ascending.
     entries: OnceLock<Vec<u64>>,
     /// Each kernel's instructions, prepared when it is first launched.
     kernels: Vec<OnceLock<Arc<Code>>>,
@@ -117,7 +117,7 @@ pub struct Launch<'a> {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LaunchOptions {
-    /// Look for bugs that need not show in the results: uninitialised reads, races, missing waits.
+    /// Look for bugs that may not show in the results: uninitialised reads, races, missing waits.
     pub check: bool,
     /// Count what [`Report`] has beyond the totals.
     pub profile: bool,
@@ -129,19 +129,19 @@ pub struct LaunchOptions {
     pub perturb: Option<u64>,
     /// Instructions that one wave may execute.
     pub instruction_budget: u64,
-    /// Who is told of a launch that takes long; by default nobody.
+    /// What to call if a launch takes long; by default nothing.
     pub watch: Option<Watch>,
     /// Bytes of stack of a work-item of kernels whose metadata says `.uses_dynamic_stack`: HIP's `hipLimitStackSize`, and
     /// its default. As in AMD's runtime a kernel has no less than it asks for, and of this no more than 16 KiB.
     pub stack_size: u32,
 }
 
-/// Who is told that a launch is still running.
+/// What to call while a launch is still running.
 #[derive(Clone)]
 pub struct Watch {
-    /// How long a launch may take before somebody is told; afterwards they are told each time that twice as long has passed.
+    /// How long a launch may take before the first call; another follows whenever the time has doubled.
     pub after: Duration,
-    /// Is called from a thread of the launch, which goes on when it returns.
+    /// Called from a thread of the launch, which continues when it returns.
     pub tell: Arc<dyn Fn(&Running) + Send + Sync>,
 }
 

@@ -204,7 +204,7 @@ fn reports_and_memory_are_those_of_one_thread() {
     }
 }
 
-/// Workgroups that work on a page of data, of which some lanes do what `pairs` says: step, workgroup, lane, kind, place.
+/// Workgroups that work on a page of data; some of their lanes do what `pairs` says: step, workgroup, lane, kind, place.
 fn few(grid: u32, written: u64, pairs: &[(u32, u32, u32, u32, u32)]) -> Work {
     let mut table = vec![[NOTHING, 0]; (STEPS * grid * BLOCK) as usize];
     for &(step, workgroup, lane, kind, place) in pairs {

@@ -38,8 +38,8 @@ fn bytes(hex: &str) -> Vec<u8> {
 fn every_compute_instruction_has_llvms_text() {
     let mut failures = Vec::new();
     let mut document = String::from(
-        "# Decoding\n\nThe encodings of LLVM's assembler tests that are recorded in `tests/data/decode/`: how many are of compute \
-         instructions, for how many of these name, operands and modifiers are LLVM's to the letter, and what is left out. \
+        "# Decoding\n\nThe encodings of LLVM's assembler tests that are recorded in `tests/data/decode/`: how many belong to \
+         compute instructions, for how many of these the text is exactly LLVM's (name, operands and modifiers), and what is left out. \
          What is left out decodes with its name and size. A test writes this file.\n\n\
          | target | compute | as LLVM | share | left out |\n|---|---|---|---|---|\n",
     );

@@ -187,8 +187,8 @@ fn seeds_for_the_fuzz_targets() {
     }
 }
 
-/// A kernel that may jump anywhere, and segments far from each other: what lies between them is no code, and once took
-/// gigabytes and minutes to be decoded as such.
+/// A kernel that may jump anywhere, and segments far from each other: what lies between them is not code, and once
+/// took gigabytes and minutes to decode.
 #[test]
 fn the_gap_between_two_segments_is_not_decoded() {
     // asm Gfx1100

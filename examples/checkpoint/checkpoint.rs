@@ -15,7 +15,7 @@ pub enum CheckpointError {
     #[error("cannot read {}", path.display())]
     Unreadable { path: PathBuf, source: io::Error },
     #[error(
-        "{} is cut off or has bytes too many: its {bytes} bytes are not the number that its header gives; \
+        "{} is truncated or too long: it has {bytes} bytes, which is not what its header says; \
          get the file again",
         path.display()
     )]
@@ -82,7 +82,7 @@ impl Checkpoint {
         Ok(checkpoint)
     }
 
-    /// The tensors, in the order in which the file has them.
+    /// The tensors, in the order of the file.
     pub fn tensors(&self) -> impl ExactSizeIterator<Item = Tensor<'_>> {
         self.floats.iter().map(|entry| Tensor {
             name: &entry.name,
@@ -97,7 +97,7 @@ impl Checkpoint {
         self.floats.iter().map(|entry| entry.info.shape.iter().product::<usize>()).sum()
     }
 
-    /// What the file has beside floating-point tensors, like `1 of type I64`.
+    /// What the file has besides floating-point tensors, like `1 of type I64`.
     pub fn skipped(&self) -> Option<String> {
         let parts = self.skipped.iter().map(|(dtype, count)| format!("{count} of type {dtype}"));
         (!self.skipped.is_empty()).then(|| parts.collect::<Vec<_>>().join(", "))
@@ -177,8 +177,8 @@ mod tests {
         let whole = file();
         for length in 0..whole.len() {
             let error = error(&whole[..length]);
-            assert!(error.contains(&format!("its {length} bytes")), "{length}: {error}");
-            assert!(error.contains("cut off"), "{length}: {error}");
+            assert!(error.contains(&format!("it has {length} bytes")), "{length}: {error}");
+            assert!(error.contains("truncated"), "{length}: {error}");
         }
     }
 

@@ -5,7 +5,7 @@
 //!
 //! `cargo xtask demo` leaves such a file at target/demo/model.safetensors.
 //!
-//! With CANDLE_AMDGPU_DEVICE set and no --gfx, it runs on the devices that the variable chooses.
+//! With CANDLE_AMDGPU_DEVICE set and no --gfx, it runs on the devices that the variable selects.
 //! Exit status: 0 if all elements agree, 1 if not, or if the file cannot be used.
 
 mod checkpoint;
@@ -25,7 +25,7 @@ use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
 use number::Number;
 
-/// Neither factor nor summand is a number of f16 or bf16, so that every result is rounded.
+/// Neither number can be represented in f16 or bf16, so every result is rounded.
 const MUL: f64 = 0.8642;
 const ADD: f64 = -0.0123;
 
@@ -157,7 +157,7 @@ impl Row {
             if got == expected || got.is_nan() && expected.is_nan() {
                 continue;
             }
-            // A zero of the wrong sign is no ulp away, and wrong.
+            // A zero of the wrong sign is 0 ulps away, but wrong.
             let ulp = got.ulps(expected).map_or(u64::MAX, |ulp| ulp.max(1));
             self.ulp = self.ulp.max(ulp);
             self.difference.get_or_insert_with(|| {

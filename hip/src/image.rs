@@ -44,7 +44,7 @@ pub fn check_image(bytes: &[u8]) -> Result<(), Error> {
     Ok(())
 }
 
-/// How many bytes the headers vouch for. `prefix` has the first so many, if there are as many.
+/// How many bytes the headers account for. `prefix` has the first of them.
 fn length<'a>(prefix: impl Fn(usize) -> Option<&'a [u8]>) -> Result<usize, Error> {
     let wrong = |problem: String| Error::Load(problem);
     let magic = prefix(4).ok_or_else(|| wrong("it has less than 4 bytes".to_owned()))?;

@@ -9,12 +9,12 @@
 //!
 //! | `CANDLE_AMDGPU_DEVICE` | devices |
 //! |---|---|
-//! | `auto`, or unset | the real GPUs if there are any, else as `emulator` |
+//! | `auto`, or unset | the real GPUs if there are any, otherwise as `emulator` |
 //! | `hip` | the real GPUs; without any, every call fails and says why |
 //! | `emulator` | three emulated devices: gfx1100, gfx1030 and gfx90a |
 //! | `emulator:gfx90a,gfx1201` | an emulated device for each target named |
 //!
-//! Nothing is needed to build it: no ROCm, no variable, no build script.
+//! Building it needs nothing: no ROCm, no variable, no build script.
 //!
 //! ```
 //! amdhip64::choose("emulator:gfx1100").unwrap();
@@ -39,9 +39,9 @@
 //! wrong comes later: the launch succeeds, and the next call that waits for the stream returns the error
 //! ([`hipErrorIllegalAddress`], [`hipErrorLaunchFailure`] or [`hipErrorLaunchTimeOut`]). Its text names kernel,
 //! workgroup, lane, instruction and source line; [`last_fault`] keeps it. Work that was submitted behind the fault
-//! is dropped. Once it has been returned, stream and device go on as if nothing had happened, which a GPU would not.
+//! is dropped. Once it has been returned, stream and device continue as if nothing had happened, unlike a GPU.
 
-/// Errors are read by people, also where `main` returns them or `unwrap` meets them: their `Debug` is their text.
+/// People read errors, also when `main` returns them or `unwrap` fails: their `Debug` is their text.
 macro_rules! debug_is_display {
     ($error:ty) => {
         impl std::fmt::Debug for $error {

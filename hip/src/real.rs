@@ -17,7 +17,7 @@ use libloading::Library;
 /// A path to the real library, for machines where the loader does not find it.
 pub const LIBRARY_VARIABLE: &str = "CANDLE_AMDGPU_HIP_LIBRARY";
 
-/// The symbol by which this crate knows its own shared library. Cargo puts target directories on the loader's
+/// The symbol that identifies this crate's own shared library. Cargo puts target directories on the loader's
 /// path, and ours is called libamdhip64.so too.
 const MARKER: &CStr = c"amdhip64_is_candle_amdgpu";
 
@@ -134,7 +134,7 @@ fn candidates() -> Vec<PathBuf> {
     let folders = ["ROCM_PATH", "HIP_PATH"].into_iter().filter_map(std::env::var_os).map(PathBuf::from);
     let folders: Vec<_> =
         folders.map(|folder| folder.join(if cfg!(windows) { "bin" } else { "lib" })).collect();
-    // Where it is told to be, then where the loader finds it, then where ROCm's installer puts it.
+    // Where the variables say, then where the loader finds it, then where ROCm's installer puts it.
     let in_folder = |folder: PathBuf| names.iter().map(move |name| folder.join(name));
     folders
         .into_iter()

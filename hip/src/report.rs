@@ -13,7 +13,7 @@
 //! | `CANDLE_AMDGPU_PROFILE=full` | writes the line and tables by unit and source line to standard error |
 //! | `CANDLE_AMDGPU_PROFILE=FILE` | appends the line to the file, or folded stacks if its name ends in `.folded` |
 //!
-//! A value that is none of these is an error of every call.
+//! Any other value is an error of every call.
 //!
 //! All of it is about emulated devices; with real ones there is nothing to tell, and the answer is `None` or an
 //! error that says so.
@@ -124,7 +124,7 @@ pub fn set_launch_options(ordinal: usize, options: LaunchOptions) -> Result<(), 
     device(ordinal).map(|device| device.set_options(options))
 }
 
-/// Switches the search for bugs that need not show in the results on or off: uninitialised reads, races, missing waits.
+/// Switches on or off the search for bugs that may not show in the results: uninitialised reads, races, missing waits.
 ///
 /// # Errors
 /// The device is a real one, or does not exist.
@@ -188,8 +188,8 @@ thread_local! {
     static TAKING_TEXT: Cell<usize> = const { Cell::new(0) };
 }
 
-/// While there is one, this thread's calls do not write faults and errors to standard error: whoever makes it hands the text
-/// of [`last_error`](crate::last_error) on. A fault that nobody has been told of by then is written when its stream is
+/// While there is one, this thread's calls do not write faults and errors to standard error: its owner passes on the text of
+/// [`last_error`](crate::last_error). A fault that nobody has been told about by then is written when its stream is
 /// destroyed.
 pub struct TakesText(PhantomData<*const ()>);
 

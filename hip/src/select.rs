@@ -1,10 +1,10 @@
 //! Which devices there are: AMD GPUs through the real library, or emulated ones.
 //!
-//! `CANDLE_AMDGPU_DEVICE` chooses, once per process:
+//! `CANDLE_AMDGPU_DEVICE` selects them, once per process:
 //!
 //! | value | devices |
 //! |---|---|
-//! | `auto`, or unset | the GPUs of the real libamdhip64 if it loads and has any, else those of `emulator` |
+//! | `auto`, or unset | the GPUs of the real libamdhip64 if it loads and has any, otherwise those of `emulator` |
 //! | `hip` | the GPUs of the real libamdhip64; without any, every call fails and says why |
 //! | `emulator` | one emulated device for each of gfx1100, gfx1030 and gfx90a, in this order |
 //! | `emulator:gfx1201` | one emulated device of that target |
@@ -22,7 +22,7 @@ use crate::real::{RealLibrary, RealLibraryError};
 use crate::report::{TakesText, takes_text};
 use crate::settings::Settings;
 
-/// The variable that chooses the devices.
+/// The variable that selects the devices.
 pub const DEVICE_VARIABLE: &str = "CANDLE_AMDGPU_DEVICE";
 
 /// The targets of `emulator`, one device each.
@@ -75,7 +75,7 @@ impl SelectError {
 /// What [`DEVICE_VARIABLE`] can say.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Choice {
-    /// Real GPUs if there are any, else the emulator.
+    /// Real GPUs if there are any, otherwise the emulator.
     Auto,
     /// Real GPUs.
     Hip,
@@ -121,7 +121,7 @@ struct Selected {
 static SELECTED: OnceLock<Result<Selected, SelectError>> = OnceLock::new();
 static CHOSEN: Mutex<Option<Choice>> = Mutex::new(None);
 
-/// Chooses the devices from within the program, instead of by [`DEVICE_VARIABLE`].
+/// Selects the devices from within the program, instead of through [`DEVICE_VARIABLE`].
 ///
 /// # Errors
 /// The choice is misspelt, or a call has settled the devices already.

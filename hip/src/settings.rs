@@ -1,4 +1,4 @@
-//! What variables say of how emulated devices run launches: read once, when the devices are chosen.
+//! The variables for how emulated devices run launches: read once, when the devices are selected.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -18,7 +18,7 @@ pub const CHECK_VARIABLE: &str = "CANDLE_AMDGPU_CHECK";
 /// The variable that switches profiling on for a whole process, and says where the lines go.
 pub const PROFILE_VARIABLE: &str = "CANDLE_AMDGPU_PROFILE";
 
-/// The variable whose number draws the order of workgroups and waves.
+/// The variable whose number determines a random order of workgroups and waves.
 pub const SEED_VARIABLE: &str = "CANDLE_AMDGPU_SEED";
 
 /// The variable that says how many instructions a wave may execute.
@@ -27,7 +27,7 @@ pub const BUDGET_VARIABLE: &str = "CANDLE_AMDGPU_BUDGET";
 /// The variable that says after how many seconds a launch counts as long.
 pub const PATIENCE_VARIABLE: &str = "CANDLE_AMDGPU_PATIENCE";
 
-/// Seconds after which a launch counts as long if nobody says otherwise.
+/// Seconds after which a launch counts as long by default.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What the variables say.
@@ -108,7 +108,7 @@ fn say(running: &Running) {
     drop(writeln!(std::io::stderr(), "amdhip64: {running}"));
 }
 
-/// Where profiles go, and what of them.
+/// Where profiles go, and in which format.
 struct ProfileOutput {
     to: Mutex<Box<dyn Write + Send>>,
     format: Format,

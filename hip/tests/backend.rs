@@ -105,7 +105,7 @@ fn has(text: &str, lines: &[&str]) {
     }
 }
 
-/// The folder with a library that is none of ours, called as ROCm 7's is.
+/// The folder with a library that is not ours, named like that of ROCm 7.
 fn fake() -> &'static str {
     static FOLDER: OnceLock<String> = OnceLock::new();
     FOLDER.get_or_init(|| {

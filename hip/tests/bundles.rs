@@ -86,7 +86,7 @@ fn a_damaged_bundle_is_an_image_that_cannot_be_loaded() {
         };
         let mut module = null_mut();
         for (bytes, words) in [
-            (with(4, 9), "of version 9"),
+            (with(4, 9), "has version 9"),
             (with(6, 9), "compression method 9"),
             (with(hash, bundle[hash] ^ 1), "have the hash"),
             (with(hash - 1 - (version == 3) as usize * 4, 0x70), "claim"),

@@ -116,7 +116,7 @@ fn the_struct_layouts_are_those_of_the_headers() {
 #[test]
 fn every_documented_attribute_has_a_value() {
     setup();
-    // 21 (luid), 64 and 86 (unused) are no integers.
+    // 21 (luid), 64 and 86 (unused) are not integers.
     let skipped = [21, 64, 86];
     for number in
         (0..=91).filter(|number| !skipped.contains(number)).chain([10000, 10002]).chain(10007..=10020)

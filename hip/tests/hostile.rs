@@ -121,7 +121,7 @@ fn symbols_of_nothing() {
     // SAFETY: all pointers are valid for writing.
     let code = unsafe { __hipPopCallConfiguration(&mut dim, &mut other, &mut size, &mut stream) };
     assert_ne!(code, hipSuccess, "nothing was pushed");
-    // Registration returns nothing that could say so: what is no fat binary is told when it is first used.
+    // Registration cannot report an error: what is not a fat binary is reported when it is first used.
     let no_binary = [0_u64; 8];
     // SAFETY: the memory is as long as the wrapper of a fat binary.
     let modules = unsafe { __hipRegisterFatBinary(no_binary.as_ptr().cast()) };
@@ -147,7 +147,7 @@ fn symbols_of_nothing() {
         // SAFETY: as above.
         unsafe { __hipUnregisterFatBinary(modules) };
     }
-    // SAFETY: null is no module.
+    // SAFETY: null is not a module.
     unsafe { __hipUnregisterFatBinary(null_mut()) };
     refused! { hipLaunchKernel(symbol, ONE, ONE, null_mut(), 0, null_mut()): "registered"; }
 }

@@ -174,7 +174,7 @@ fn variables_are_found_and_shared_with_kernels() {
             ok(hipModuleGetGlobal(null_mut(), null_mut(), kernels.0, c"table".as_ptr()));
             let code = hipModuleGetGlobal(&mut table, &mut size, kernels.0, c"chair".as_ptr());
             fails(code, hipErrorNotFound, "`chair`");
-            // A kernel is no variable.
+            // A kernel is not a variable.
             let code = hipModuleGetGlobal(&mut table, &mut size, kernels.0, c"affine".as_ptr());
             fails(code, hipErrorNotFound, "`affine`");
         }

@@ -188,7 +188,7 @@ fn wrong_copies_say_what_is_wrong() {
         fails(hipMemcpy(a, a, usize::MAX, DEVICE_TO_DEVICE), hipErrorInvalidValue, "bytes");
         free(a);
         fails(hipMemcpy(h, a, 1, DEVICE_TO_HOST), hipErrorInvalidValue, "which was freed");
-        // Freed memory is no host memory either.
+        // Freed memory is not host memory either.
         fails(hipMemcpy(h, a, 1, HIP_MEMCPY_DEFAULT), hipErrorInvalidValue, "which was freed");
     }
 }
@@ -206,7 +206,7 @@ fn allocation_and_its_errors() {
         fails(hipMalloc(&mut pointer, usize::MAX), hipErrorOutOfMemory, "bytes are free");
         fails(hipMalloc(&mut pointer, 1 << 40), hipErrorOutOfMemory, "device 2");
         ok(hipExtMallocWithFlags(&mut pointer, 100, 1));
-        fails(hipFree(pointer.byte_add(1)), hipErrorInvalidValue, "1 bytes into an allocation");
+        fails(hipFree(pointer.byte_add(1)), hipErrorInvalidValue, "1 byte into an allocation");
         free(pointer);
         fails(hipFree(pointer), hipErrorInvalidValue, "which was freed");
         fails(hipFree((&raw mut pointer).cast()), hipErrorInvalidValue, "not the start of");

@@ -14,8 +14,8 @@
 //! # Ok::<(), candle_amdgpu::Error>(())
 //! ```
 //!
-//! On real devices the products go to rocBLAS where it loads and can do them (not with sizes beyond 2^31), unless
-//! `CANDLE_AMDGPU_ROCBLAS` is 0; everywhere else to this crate's kernels.
+//! On real devices rocBLAS computes the products if it loads and supports them (sizes up to 2^31), unless
+//! `CANDLE_AMDGPU_ROCBLAS` is 0; otherwise this crate's kernels do.
 
 mod rocblas;
 
@@ -91,13 +91,13 @@ impl GemmElement for bf16 {
 /// C `m` by `n`.
 ///
 /// Matrices are stored column after column, with a distance of the leading dimension, in elements: element (row,
-/// column) of A is at `row + column · lda`. A row-major matrix is the transposed of a column-major one. Matrix z of
+/// column) of A is at `row + column · lda`. A row-major matrix is the transpose of a column-major one. Matrix z of
 /// the batch begins at z times the stride; a stride of 0 uses one A or B for all.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GemmConfig {
-    /// Whether op(A) is the transposed A.
+    /// Whether op(A) is the transpose of A.
     pub transa: Transpose,
-    /// Whether op(B) is the transposed B.
+    /// Whether op(B) is the transpose of B.
     pub transb: Transpose,
     /// Rows of op(A) and C.
     pub m: usize,
@@ -149,7 +149,7 @@ impl GemmConfig {
         }
     }
 
-    /// Whether the leading dimensions are large enough, and no two products write one element.
+    /// Whether the leading dimensions are large enough, and no two products write the same element.
     fn check(&self) -> Result<()> {
         let rows = |transposed, rows, columns| if transposed == Transpose::Yes { columns } else { rows };
         for (matrix, leading, rows) in [

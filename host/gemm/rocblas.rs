@@ -1,4 +1,4 @@
-//! rocBLAS, where the devices are real and the library loads.
+//! rocBLAS, if the devices are real and the library loads.
 
 use super::{GemmConfig, GemmType, Transpose};
 use crate::Device;
@@ -56,7 +56,7 @@ pub(super) struct RocBlas {
     create: Create,
     set_stream: SetStream,
     gemm: Gemm,
-    /// A handle for each device, by its number; whoever uses one holds the lock.
+    /// A handle for each device, by its number; the lock is held while one is used.
     handles: Mutex<HashMap<usize, SendHandle>>,
     /// Keeps the functions where they are.
     _library: Option<Library>,

@@ -40,7 +40,7 @@ impl Array {
         self.bytes.len() / self.dtype.size()
     }
 
-    /// Whether there is no element.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
@@ -53,7 +53,7 @@ impl Array {
     /// The element at `index`.
     ///
     /// # Panics
-    /// If there is none.
+    /// If there is no such element.
     pub fn get(&self, index: usize) -> Value {
         let size = self.dtype.size();
         let mut bits = [0; 8];
@@ -64,7 +64,7 @@ impl Array {
     /// Replaces the element at `index`.
     ///
     /// # Panics
-    /// If there is none.
+    /// If there is no such element.
     pub fn set(&mut self, index: usize, value: Value) {
         debug_assert_eq!(value.dtype(), self.dtype);
         let size = self.dtype.size();

@@ -199,7 +199,7 @@ pub fn nearest(src: &Array, image: Image, out: [usize; 2], scale: [f64; 2]) -> A
     })
 }
 
-/// Linearly between elements, in f64; a factor is how much larger the result is, where it is not that of the sizes.
+/// Linearly between elements, in f64; a factor is how much larger the result is, if it is not that of the sizes.
 pub fn bilinear(
     src: &Array,
     image: Image,

@@ -9,7 +9,7 @@ pub enum Place {
     At(usize),
     /// Nothing: the largest value of the ids' type.
     Nothing,
-    /// An index that there is not, which is reported; nothing is read or written.
+    /// An index out of range, which is reported; nothing is read or written.
     Outside,
 }
 

@@ -105,8 +105,8 @@ impl Format {
         matches!(self, Format::Q4_1 | Format::Q5_1 | Format::Q2K | Format::Q4K | Format::Q5K)
     }
 
-    /// How much larger quants are in the block, as unsigned numbers, than what counts, where products of it are formed
-    /// with those.
+    /// How much larger the unsigned quants of a block are than their values, for the format whose products are formed with
+    /// the unsigned ones.
     const fn offset(self) -> i32 {
         if matches!(self, Format::Q4_0) { 8 } else { 0 }
     }
@@ -254,7 +254,7 @@ impl Activation {
     }
 }
 
-/// What a kernel multiplies first, which counts for scales that are infinite or NaN. With q4_0, quants still have their
+/// What a kernel multiplies first, which matters for scales that are infinite or NaN. With q4_0, quants still have their
 /// offset: `scale · (d · product − offset · sum)`, with the sum that the vector's block holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {

@@ -1,4 +1,4 @@
-//! Philox4x32-10, and the numbers made of it.
+//! Philox4x32-10, and the numbers made from it.
 //!
 //! J. Salmon, M. Moraes, R. Dror, D. Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
 

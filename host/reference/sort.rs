@@ -3,7 +3,7 @@
 use super::Value;
 use std::cmp::Ordering;
 
-/// Which of two elements comes first, NaN last whatever the direction; both zeros are the same.
+/// Which of two elements comes first. NaN is last in either direction; the two zeros are equal.
 pub fn compare(a: Value, b: Value, descending: bool) -> Ordering {
     let numbers = if a.dtype().is_float() {
         match (a.is_nan(), b.is_nan()) {

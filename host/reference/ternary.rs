@@ -2,7 +2,7 @@
 
 use super::Value;
 
-/// `t` where `id` is not 0, else `f`.
+/// `t` if `id` is not 0, otherwise `f`.
 pub fn where_cond(id: Value, t: Value, f: Value) -> Value {
     if id.to_int() != 0 { t } else { f }
 }

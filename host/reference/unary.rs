@@ -32,7 +32,7 @@ const fn near(name: &'static str, ulps: (u64, u64), float: fn(f64) -> f64) -> Fu
     Function { name, ulps, float: Float::One(float), integer: None }
 }
 
-/// All functions; one whose name begins with another's stands before it.
+/// All functions; if one's name begins with another's, it comes first.
 pub static FUNCTIONS: [Function; 24] = [
     exact("copy", |x| x, Some(|x| x)),
     exact("neg", |x| -x, Some(|x| -x)),
@@ -92,7 +92,7 @@ impl Function {
     }
 }
 
-/// num·σ(v + v_low). A small power is the square of one that is no subnormal, so that a subnormal result is rounded
+/// num·σ(v + v_low). A small power is the square of a normal number, so that a subnormal result is rounded
 /// once.
 fn logistic_times(num: f64, v: f64, v_low: f64) -> f64 {
     if v < 0.0 {

@@ -12,7 +12,7 @@ pub struct Value {
 }
 
 impl Value {
-    /// The element with these bits, of which only as many count as the type has.
+    /// The element with these bits; those beyond the size of the type are ignored.
     pub const fn new(dtype: DType, bits: u64) -> Value {
         let unused = 64 - dtype.bits();
         Value { dtype, bits: bits << unused >> unused }

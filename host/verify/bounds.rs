@@ -1,5 +1,5 @@
-//! Whether the bounds that kernels state are as tight as what their calls touch: of each call that a family draws, no
-//! buffer can be one element shorter.
+//! Whether the bounds that kernels state are exactly what their calls access: in each call that a family draws, no buffer
+//! can be one element shorter.
 
 use super::launch::{config, slot_of};
 use super::{Call, Draw, Family, Input, Options};
@@ -12,8 +12,8 @@ use crate::{Error, LaunchConfig, Layout, Result, Stream};
 use std::cell::RefCell;
 use std::ptr;
 
-/// Shortens each buffer of drawn calls by an element, and wants an error before the launch. Memory that a kernel has a
-/// promise of is left out, since no check knows how long it must be.
+/// Shortens each buffer of random calls by one element, and expects an error before the launch. Memory under a promise of
+/// the kernel is left out, since no check knows how long it must be.
 ///
 /// Nothing is launched, and no device memory is used.
 ///
@@ -46,7 +46,7 @@ pub fn check_bounds(
                 Err(Error::BufferTooShort { arg: short, .. }) if short == arg.name => {}
                 // How many rows there are follows from the length: others than the grid has, or none.
                 Err(Error::GridIsNotRows { .. } | Error::BufferTooShort { .. }) => {}
-                // Less than a row is no row: there is nothing to do.
+                // Less than a row means no rows: there is nothing to do.
                 Ok(None) if operand.data.len() == 1 || kernel.geometry.rows.is_some() => {}
                 Err(error) => return Err(format!("{call}: `{}` one shorter: {error}", arg.name)),
                 Ok(_) => {

@@ -6,7 +6,7 @@ use crate::reference::{Array, DType, Value};
 use crate::{Count, Layout};
 use std::fmt;
 
-/// A launch: what each parameter gets, and under which geometry.
+/// A launch: what each parameter gets, and the geometry.
 #[derive(Clone)]
 pub struct Call {
     /// The kernel.
@@ -47,18 +47,18 @@ pub struct Expected {
     pub arg: usize,
     /// All elements.
     pub data: Array,
-    /// How near each must be.
+    /// How close each must be.
     pub tolerance: Tolerance,
 }
 
-/// How near a result must be.
+/// How close a result must be.
 #[derive(Clone, Copy, Debug)]
 pub enum Tolerance {
     /// The same bits, also of a NaN and of the sign of zero.
     Bits,
-    /// The same value and sign of zero; any NaN is as good as another.
+    /// The same value and sign of zero; all NaNs are equal.
     Exact,
-    /// At most so many steps from one value of the type to the next.
+    /// At most this many steps from one value of the type to the next.
     Ulp(u64),
     /// At most so far away: a distance for each element of the memory.
     Within(fn(&Call) -> Vec<f64>),
@@ -109,7 +109,7 @@ impl Call {
     /// Position of a parameter.
     ///
     /// # Panics
-    /// If the kernel has none of this name.
+    /// If the kernel has no parameter of this name.
     pub fn position(&self, name: &str) -> usize {
         let position = self.kernel.args.iter().position(|arg| arg.name == name);
         position.unwrap_or_else(|| panic!("{} has no parameter `{name}`", self.kernel.name))
@@ -118,23 +118,23 @@ impl Call {
     /// The memory of a parameter, `None` if it is null.
     ///
     /// # Panics
-    /// If it is no pointer.
+    /// If it is not a pointer.
     pub fn memory(&self, name: &str) -> Option<&Array> {
         match &self.inputs[self.position(name)] {
             Input::Memory(operand) => Some(&operand.data),
             Input::Null => None,
-            _ => panic!("{}: `{name}` is no pointer", self.kernel.name),
+            _ => panic!("{}: `{name}` is not a pointer", self.kernel.name),
         }
     }
 
     /// The value of a parameter.
     ///
     /// # Panics
-    /// If it is none.
+    /// If it is not a value.
     pub fn value(&self, name: &str) -> Value {
         match self.inputs[self.position(name)] {
             Input::Value(value) => value,
-            _ => panic!("{}: `{name}` is no value", self.kernel.name),
+            _ => panic!("{}: `{name}` is not a value", self.kernel.name),
         }
     }
 
@@ -154,7 +154,7 @@ impl Call {
         let layouts: Vec<Vec<&Layout>> =
             self.layouts.iter().map(|layouts| layouts.iter().collect()).collect();
         let layouts: Vec<&[&Layout]> = layouts.iter().map(Vec::as_slice).collect();
-        // Layouts that do not go together are an error of the launch.
+        // Layouts that contradict each other are an error of the launch.
         let _ = self.kernel.complete(&layouts, &mut counts);
         counts.truncate(self.kernel.args.len());
         counts

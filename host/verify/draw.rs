@@ -17,7 +17,7 @@ pub struct Draw {
     pub shifts: [usize; 4],
     /// For a kernel that can work in place.
     pub in_place: bool,
-    /// Small numbers for whatever a family needs; they shrink towards 0.
+    /// Small numbers for any use by a family; they shrink towards 0.
     pub small: [usize; 8],
     /// What elements hold.
     pub values: Values,
@@ -25,7 +25,7 @@ pub struct Draw {
     pub grid: Grid,
 }
 
-/// Under which geometry a call is launched.
+/// The geometry that a call is launched with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Grid {
     /// The kernel's own.
@@ -67,7 +67,7 @@ impl Draw {
         }
     }
 
-    /// Cases that are always run: the sizes at which waves and workgroups are just full, a large one and, for a
+    /// Cases that always run: sizes that just fill waves and workgroups, a large one and, for a
     /// kernel of `short` types (8 or 16 bits), every value of them.
     pub fn fixed(short: bool) -> Vec<Draw> {
         const SIZES: [usize; 18] =

@@ -12,13 +12,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// How much is tested.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Random cases for each kernel, beside the fixed ones.
+    /// Random cases for each kernel, in addition to the fixed ones.
     pub cases: u32,
-    /// Where random numbers begin.
+    /// The seed of the random numbers.
     pub seed: u64,
 }
 
-/// What came out for one kernel on one device.
+/// The outcome for one kernel on one device.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// The kernel.

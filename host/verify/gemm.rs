@@ -13,7 +13,7 @@ const SIZES: [usize; 33] = [
     128, 129, 130, 136, 144,
 ];
 
-/// Products of a case at most, so that a case takes milliseconds.
+/// The most products of a case, so that a case takes milliseconds.
 const MOST: usize = 400_000;
 
 impl Family for Gemm {

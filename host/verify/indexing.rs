@@ -147,7 +147,7 @@ struct Shape {
 
 impl Shape {
     /// The draw's elements are those of the larger of the two tensors: of a shape that is a vector, split at random;
-    /// else its dimensions, of which one is indexed.
+    /// otherwise its dimensions, one of which is indexed.
     fn of(operation: Operation, draw: &Draw) -> Shape {
         let shape = draw.layout.shape();
         // The largest draws are for kernels without a model of whole tensors.

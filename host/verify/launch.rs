@@ -15,18 +15,18 @@ const PATTERN: u8 = 0xa5;
 
 /// What a call did.
 pub(super) enum Ran {
-    /// Everything is as it must be.
+    /// Everything is right.
     Right {
         /// Elements compared.
         elements: u64,
         /// The largest distance in ulp.
         ulps: u64,
     },
-    /// Something is not.
+    /// Something is wrong.
     Wrong(Miss),
 }
 
-/// An error that a kernel records goes to whoever synchronises next: no other call may run meanwhile.
+/// An error that a kernel records goes to the next synchronisation, so no other call may run meanwhile.
 static FAULTY: RwLock<()> = RwLock::new(());
 
 /// Launches and compares.

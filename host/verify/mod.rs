@@ -1,14 +1,14 @@
 //! Property tests of kernels against the models in [`reference`](crate::reference), for the tests of this crate and
 //! for `candle-amdgpu verify`.
 //!
-//! The engine draws shapes, layouts, values and geometries ([`Draw`]), a [`Family`] makes a [`Call`] of them and says
+//! The engine draws shapes, layouts, values and geometries ([`Draw`]), a [`Family`] turns them into a [`Call`] and computes
 //! what must come out ([`Expected`]), and the engine launches the kernel through the same checked path as the typed
 //! wrappers, with guard zones around all memory, and compares. A failure is shrunk to the smallest draw that still
 //! fails.
 //!
 //! # Adding a family
 //! 1. `host/reference/NAME.rs`: the model of one element, or of the whole operation, on
-//!    [`Value`](crate::reference::Value)s, with a rounding wherever the kernel rounds.
+//!    [`Value`](crate::reference::Value)s, rounded wherever the kernel rounds.
 //! 2. `host/verify/NAME.rs`: a unit struct that implements [`Family`]. `call` gives one [`Input`] for each parameter
 //!    of the kernel, by its name in the signature; [`Draw`] has layouts, sizes, values and small numbers to make them
 //!    of. `expected` computes the outputs. Dtypes come from the signature, so that one function serves all kernels

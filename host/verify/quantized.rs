@@ -99,7 +99,7 @@ fn operation(kernel: &Kernel) -> Option<Operation> {
     Some(Operation::Experts(format(rest.strip_suffix("_q8_1")?)?))
 }
 
-/// Most lanes of a workgroup for which products are compiled.
+/// The most lanes of a workgroup that products are compiled for.
 const MOST_LANES: u32 = 256;
 
 /// A grid whose workgroups have no more.
@@ -214,7 +214,7 @@ fn before(draw: &Draw, operand: usize, dtype: DType, len: usize) -> Option<Input
     anywhere(draw, operand, draw.array(dtype, len, operand as u64))
 }
 
-/// A geometry in which workgroups and lanes in y make `count`, and `columns` workgroups in the other direction.
+/// A geometry whose workgroups and lanes in y make `count`, with `columns` workgroups in the other direction.
 fn counted(draw: &Draw, count: usize, columns: usize) -> Grid {
     let per = [8, 4, 3, 2].into_iter().find(|per| count.is_multiple_of(*per)).unwrap_or(1);
     let (x, y) = match draw.grid {

@@ -218,7 +218,7 @@ fn small_expected(call: &Call) -> (Array, Tolerance) {
     (data, Tolerance::Exact)
 }
 
-/// Contiguous rows, of which the last may be short where rows are counted by their elements.
+/// Contiguous rows; the last may be short if rows are counted by their elements.
 fn parts_call(kernel: &'static Kernel, draw: &Draw) -> Option<Call> {
     let numel = draw.layout.numel();
     let len = [numel, 1, 3, 33, 100, 700, 4096][(draw.small[0] + numel) % 7].min(numel).max(1);

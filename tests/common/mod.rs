@@ -24,8 +24,8 @@ pub fn stream(arch: &str) -> Stream {
     device(arch).stream().expect("a stream")
 }
 
-/// Launch options are the process's, and an error goes to whoever synchronises next: tests that change the ones or cause
-/// the other have the devices to themselves.
+/// Launch options belong to the process, and an error goes to the next synchronisation: tests that change options or cause
+/// errors have the devices to themselves.
 #[allow(dead_code)]
 pub fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
@@ -40,8 +40,8 @@ pub fn set_check_mode(device: &Device, on: bool) {
     amdhip64::set_launch_options(device.ordinal(), options).unwrap();
 }
 
-/// Launches a kernel's code object as it is and without each of the barriers that it executes, of which there must be
-/// two at least: check mode must find nothing in the one, and a fault in each of the others.
+/// Launches a kernel's code object as it is, and without each of the barriers that it executes, which must be at least two:
+/// check mode must find nothing in the former, and a fault in each of the latter.
 #[allow(dead_code)]
 pub fn assert_each_barrier_is_needed(
     device: &Device,

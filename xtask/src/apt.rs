@@ -1,4 +1,4 @@
-//! Which Debian or Ubuntu packages make a device toolchain.
+//! Which Debian or Ubuntu packages make up a device toolchain.
 //!
 //! Releases name and version them differently: Debian 12 has a second, current compiler as `rustc-web`,
 //! Ubuntu has `rustc-1.NN` beside `rustc`, and a newer Debian may have a new enough plain `rustc`. The LLVM
@@ -90,7 +90,7 @@ pub struct Wants {
 }
 
 impl Wants {
-    /// Whether anything is wanted at all.
+    /// Whether anything is wanted.
     pub fn any(self) -> bool {
         self.device || self.lints || self.pip || self.hip
     }
@@ -99,20 +99,20 @@ impl Wants {
 /// The release of HIP that `libamdhip64.so` has the symbol versions of, as package versions begin.
 const HIP: &str = "5.2.";
 
-/// Why apt cannot give what is wanted.
+/// Why apt cannot install what is wanted.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoPackages {
     /// This is not Debian.
     #[error("there is no apt-get")]
     NoApt,
     /// No compiler is new enough.
-    #[error("apt offers no rustc of 1.{OLDEST_RUSTC} or newer ({})", Seen(.seen))]
+    #[error("apt has no rustc 1.{OLDEST_RUSTC} or newer ({})", Seen(.seen))]
     NoCompiler {
-        /// The compilers that it does offer.
+        /// The compilers that it has.
         seen: Vec<(String, String)>,
     },
-    /// A compiler is there, and the LLVM tools that go with it are not.
-    #[error("apt offers {rustc} {version}, but not {missing}, which must be of the same LLVM")]
+    /// There is a compiler, but not the LLVM tools that go with it.
+    #[error("apt has {rustc} {version}, but not {missing}, which must have the same LLVM version")]
     NoLlvm {
         /// The compiler's package.
         rustc: String,
@@ -122,7 +122,7 @@ pub enum NoPackages {
         missing: String,
     },
     /// A package that every release has is unknown.
-    #[error("apt knows no package {0}")]
+    #[error("apt has no package {0}")]
     Unknown(String),
 }
 
@@ -138,7 +138,7 @@ impl fmt::Display for Seen<'_> {
     }
 }
 
-/// The packages to install for `wants`, without those that are there in the version that apt would install.
+/// The packages to install for `wants`, without those that are installed in the version that apt would install.
 pub fn choose(apt: &dyn Apt, wants: Wants) -> Result<Vec<Package>, NoPackages> {
     let mut chosen = Vec::new();
     let mut add = |name: &str, why| {
@@ -377,7 +377,7 @@ mod tests {
     fn old_compilers_only_is_an_error_that_lists_them() {
         let apt = Fake::offering(&[("rustc", "1.85.0+dfsg3-1", "libllvm19"), ("llvm-19", "1:19", "")]);
         let error = choose(&apt, DEVICE).unwrap_err().to_string();
-        assert_eq!(error, "apt offers no rustc of 1.96 or newer (it offers rustc 1.85.0+dfsg3-1)");
+        assert_eq!(error, "apt has no rustc 1.96 or newer (it offers rustc 1.85.0+dfsg3-1)");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! `cargo xtask candle-tests`: Candle's own tests for its device, on emulated AMD GPUs.
 //!
-//! `cargo test` needs a crate's tests to be in the workspace, so that the sources of candle-core and candle-nn are
+//! `cargo test` needs a crate's tests to be in the workspace, so the sources of candle-core and candle-nn are
 //! copied, unchanged, from cargo's registry to a scratch workspace with this project's two patches.
 
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::setup::{self, For};
 use crate::shell;
 
-/// The targets that are emulated, one after another, where none is named.
+/// The targets that are emulated, one after another, by default.
 const TARGETS: [&str; 3] = ["gfx1100", "gfx1030", "gfx90a"];
 
 /// The crates, and the tests of them that use a device: unit tests (`lib`) and files in `tests/`.
@@ -40,14 +40,14 @@ const CRATES: [(&str, &[&str]); 2] = [
 const OTHER_NAMES: [&str; 2] =
     ["transfers_cuda_to_device", "allocates_twice_when_transferring_to_same_device"];
 
-/// Tests that Candle itself gets wrong, with what is right; a test of ours has the right value.
+/// Tests that Candle itself gets wrong, and what is right; a test of ours has the right value.
 const CANDLE_IS_WRONG: [(&str, &str); 1] = [(
     "quantized::cuda::test::cuda_mmv_q8_1",
     "the sum is 5561664.16, so that 5561664.0 is the nearest f32, and not 5561664.5, which the order of additions in \
      CUDA's kernel gives",
 )];
 
-/// What is right where a test of Candle's is not.
+/// What is right, if a test of Candle's is not.
 fn right_value(test: &str) -> Option<&'static str> {
     CANDLE_IS_WRONG.iter().find(|(name, _)| *name == test).map(|(_, right)| *right)
 }
@@ -109,7 +109,7 @@ impl Counts {
         self.failed.append(&mut other.failed);
     }
 
-    /// Prints the sum; whether all is as it should be.
+    /// Prints the total, and returns whether all is as it should be.
     fn report(&self, target: &str) -> bool {
         println!("{target}: {} of {} passed", self.passed.len(), self.total());
         let mut good = self.total() == DEVICE_TESTS;
@@ -141,7 +141,7 @@ struct Binary {
 fn scratch() -> Result<PathBuf> {
     let scratch = shell::target_dir().join("candle-tests");
     let ours = shell::workspace().join("candle");
-    fs::create_dir_all(&scratch).with_context(|| format!("cannot make {}", scratch.display()))?;
+    fs::create_dir_all(&scratch).with_context(|| format!("cannot create {}", scratch.display()))?;
     for (name, _) in CRATES {
         let to = scratch.join(name);
         if to.exists() {

@@ -7,15 +7,15 @@ use anyhow::{Context, Result};
 use crate::setup::{self, For};
 use crate::{model, shell};
 
-/// What is emulated where no target is named and no GPU of AMD's is seen.
+/// What is emulated if no target is named and there is no AMD GPU.
 const DEFAULT: &str = "gfx1100";
 
 /// Embeds `sentences` (default: five that the example has) with the model in the folder `model` (default: the one
-/// from PyPI) on each emulated target of `gfx` (default: the machine's AMD GPU, or else one that is emulated).
+/// from PyPI) on each emulated target of `gfx` (default: the machine's AMD GPU, or an emulated one).
 pub fn run(model: Option<PathBuf>, gfx: &[String], sentences: &[String]) -> Result<()> {
     let cache = shell::target_dir().join("demo");
     let needs_download = model.is_none() && !model::is_intact(&cache)?;
-    // A path that was mistyped is said before anything is installed or built.
+    // A mistyped path is reported before anything is installed or built.
     let model = model.map(|path| readable(&path)).transpose()?;
     setup::run(if needs_download { For::Demo } else { For::Build })?;
     let model = match model {

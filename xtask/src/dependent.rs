@@ -94,7 +94,10 @@ mod tests {
         let read = |file| fs::read_to_string(shell::workspace().join(file)).unwrap();
         let readme = read("README.md");
         let kernel = blocks(&readme).find(|block| block.contains("#[amdgpu_kernel(")).unwrap();
-        assert!(read("kernels/src/affine.rs").contains(kernel), "kernels/src/affine.rs has not\n{kernel}");
+        assert!(
+            read("kernels/src/affine.rs").contains(kernel),
+            "kernels/src/affine.rs does not contain\n{kernel}"
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! `cargo xtask device-cargo DIR`: a cargo that compiles for AMD GPUs, for programs that call the one in PATH to do so, such
 //! as the macros of the crate `rocm_kernel_macros`.
 //!
-//! rustc 1.96 cannot call a linker for this target, only a C compiler. So the linker is a script by the name of one.
+//! For this target, rustc 1.96 cannot call a linker, only a C compiler. So the linker is a script with a C compiler's name.
 
 use std::env;
 use std::fs::{self, Permissions};
@@ -48,7 +48,7 @@ fn write(folder: &Path) -> Result<()> {
         quoted(&folder.join("clang")),
         quoted(&toolchain.cargo),
     );
-    fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    fs::create_dir_all(folder).with_context(|| format!("cannot create the folder {}", folder.display()))?;
     for (name, text) in [("clang", linker), ("cargo", cargo)] {
         let file = folder.join(name);
         let made =

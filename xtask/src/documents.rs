@@ -1,20 +1,38 @@
-//! Checks of what is written in Markdown: links lead somewhere, the guide's Rust is quoted from files that are compiled,
-//! and every page of the guide is in its table of contents.
+//! Checks of the Markdown: links lead somewhere, the guide's Rust is quoted from files that are compiled, every page of the
+//! guide is in its table of contents, its page of environment variables is complete, and the README lists every target.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
+use amdgpu_emulator::Gfx;
 use anyhow::{Context, Result, bail};
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 
 use crate::shell;
 
-/// What is not ours, or was made by a build.
+/// Folders that are not ours, or come from a build.
 const SKIPPED: [&str; 2] = ["target", "node_modules"];
 
 /// Where the guide's Rust is quoted from. All of it is compiled by other checks.
 const QUOTED: [&str; 4] = ["examples", "host", "kernels", "tests"];
+
+/// The page with all environment variables.
+const VARIABLES: &str = "guide/src/environment.md";
+
+/// Names in sources that read the environment which do not belong on that page: what cargo, rustup and apt set or read, and
+/// what a test sets for the process that it starts.
+const NOT_OURS: [&str; 8] = [
+    "AMDHIP_TEST_ABSENT",
+    "AMDHIP_TEST_PROBE",
+    "DEBIAN_FRONTEND",
+    "FAKE_DEVICES",
+    "FORGETFUL",
+    "HOME",
+    "OUT_DIR",
+    "PATH",
+];
+const NOT_OURS_PREFIXES: [&str; 2] = ["CARGO", "RUST"];
 
 /// Checks all Markdown of the repository, and prints how much there was.
 pub fn run(_: bool) -> Result<()> {
@@ -28,6 +46,14 @@ pub fn run(_: bool) -> Result<()> {
     let sources = QUOTED.iter().map(|folder| files(&root.join(folder), "rs")).collect::<Result<Vec<_>>>()?;
     let sources = sources.concat().iter().map(fs::read_to_string).collect::<Result<Vec<_>, _>>()?;
     wrong.extend(guide(&pages, &root.join("guide/src"), &sources));
+    let code = ["rs", "c", "hip", "py", "toml"].map(|extension| files(root, extension));
+    let mut code = code.into_iter().collect::<Result<Vec<_>>>()?.concat();
+    // Its exceptions and tests have names of their own.
+    code.retain(|file| !file.ends_with("xtask/src/documents.rs"));
+    code.push(root.join(".cargo/config.toml"));
+    let code = code.iter().map(fs::read_to_string).collect::<Result<Vec<_>, _>>()?;
+    wrong.extend(variables(pages.get(&root.join(VARIABLES)).unwrap_or(&Page::default()), &code));
+    wrong.extend(targets(&fs::read_to_string(root.join("README.md"))?));
     if !wrong.is_empty() {
         bail!("{}", wrong.join("\n"));
     }
@@ -63,6 +89,8 @@ struct Page {
     anchors: BTreeSet<String>,
     /// Code blocks: language and text.
     blocks: Vec<(String, String)>,
+    /// Code within a line.
+    spans: BTreeSet<String>,
 }
 
 impl Page {
@@ -88,12 +116,15 @@ impl Page {
                     block = Some((language.into_string(), String::new()));
                 }
                 Event::End(TagEnd::CodeBlock) => page.blocks.extend(block.take()),
-                Event::Text(text) | Event::Code(text) => {
+                Event::Text(ref text) | Event::Code(ref text) => {
+                    if matches!(event, Event::Code(_)) {
+                        page.spans.insert(text.to_string());
+                    }
                     if let Some(heading) = &mut heading {
-                        heading.push_str(&text);
+                        heading.push_str(text);
                     }
                     if let Some((_, code)) = &mut block {
-                        code.push_str(&text);
+                        code.push_str(text);
                     }
                 }
                 _ => {}
@@ -146,8 +177,8 @@ fn normal(path: &Path) -> PathBuf {
     out
 }
 
-/// What is wrong in the guide: links out of it, which the book that is made of it has not; pages that it does not list;
-/// and Rust that is in none of the sources.
+/// What is wrong in the guide: links out of it, which would be broken in the book; pages that it does not list; and Rust that is
+/// not in any source.
 fn guide(pages: &BTreeMap<PathBuf, Page>, folder: &Path, sources: &[String]) -> Vec<String> {
     let mut wrong = Vec::new();
     let contents = pages.get(&folder.join("SUMMARY.md")).map_or(&[][..], |page| &page.links);
@@ -165,6 +196,58 @@ fn guide(pages: &BTreeMap<PathBuf, Page>, folder: &Path, sources: &[String]) -> 
         wrong.extend(not_quoted.map(|code| format!("{name}: no source file has\n{code}")));
     }
     wrong
+}
+
+/// What is wrong with the page of environment variables: those that the sources read and it lacks, and those that it has and
+/// no source knows.
+fn variables(page: &Page, sources: &[String]) -> Vec<String> {
+    let read: BTreeSet<&str> = sources.iter().flat_map(|source| read_by(source)).collect();
+    let missing = read.iter().filter(|name| !page.spans.contains(**name));
+    let missing = missing.map(|name| format!("{VARIABLES} lacks `{name}`, which a source reads"));
+    let listed = page.spans.iter().filter(|span| is_variable(span) && span.contains('_'));
+    let unknown = listed.filter(|name| !sources.iter().any(|source| source.contains(name.as_str())));
+    missing.chain(unknown.map(|name| format!("{VARIABLES} has `{name}`, which no source reads"))).collect()
+}
+
+/// The environment variables that a source may read: names in the calls that read one, names of ours wherever they are, and in
+/// a file with such calls all strings that look like a name, since a call may have the name from a constant or a parameter.
+fn read_by(source: &str) -> BTreeSet<&str> {
+    let calls = ["env::var", "var_os", "getenv("];
+    let reads = calls.iter().any(|call| source.contains(call));
+    // Every second piece is a string, but which half they are depends on the quotation marks in comments.
+    let strings = source.split('"').filter(|text| {
+        is_variable(text) && (text.starts_with("CANDLE_AMDGPU_") || reads && text.contains('_'))
+    });
+    let called = ["var(", "var_os(", "getenv("].into_iter().flat_map(|call| source.split(call).skip(1));
+    let called = called.filter_map(|rest| rest.trim_start().strip_prefix('"')?.split('"').next());
+    let ours = |name: &&str| {
+        !NOT_OURS.contains(name) && !NOT_OURS_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+    };
+    strings.chain(called.filter(|name| is_variable(name))).filter(ours).collect()
+}
+
+/// Whether a text has the form of an environment variable's name.
+fn is_variable(text: &str) -> bool {
+    text.len() > 1
+        && text.starts_with(|c: char| c.is_ascii_uppercase())
+        && !text.ends_with('_')
+        && text.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')
+}
+
+/// What is wrong in the README's table of cards: each target is in one row of it.
+fn targets(readme: &str) -> Vec<String> {
+    let rows = readme.lines().filter_map(|line| line.strip_suffix(" |")?.rsplit_once("| ")?.1.into());
+    let listed: Vec<&str> =
+        rows.flat_map(|cell: &str| cell.split(", ")).filter(|t| t.starts_with("gfx")).collect();
+    let count = |name: &str| listed.iter().filter(|target| **target == name).count();
+    let wrong =
+        Gfx::ALL.into_iter().map(|gfx| (gfx.name(), count(gfx.name()))).filter(|(_, count)| *count != 1);
+    let unknown = listed.iter().filter(|name| Gfx::from_name(name).is_err());
+    let unknown = unknown.map(|name| format!("README.md: the table of cards has the unknown target {name}"));
+    wrong
+        .map(|(name, count)| format!("README.md: {name} is in {count} rows of the table of cards"))
+        .chain(unknown)
+        .collect()
 }
 
 #[cfg(test)]
@@ -204,6 +287,38 @@ mod tests {
                 "one.md: `../x.md` leaves the guide",
                 "one.md: no source file has\nfn b() {}\n",
                 "two.md is not in the guide's SUMMARY.md",
+            ]
+        );
+    }
+
+    #[test]
+    fn variables_that_are_read_and_not_on_the_page_are_found() {
+        let page = Page::parse("| `CANDLE_AMDGPU_A` | `B_C` | `OLD_ONE` | `CC` | `auto` |");
+        let sources = [
+            r#"pub const A: &str = "CANDLE_AMDGPU_A"; // no call"#,
+            r#"const N: &str = "B_C"; fn f() { env::var(N); env::var_os("CC"); env::var_os("HOME"); }"#,
+            r#"char* x = getenv("DD"); char* y = getenv( "E_F" );"#,
+            r#"fn g() { h("CANDLE_AMDGPU_G"); h("NO_CALL_HERE"); }"#,
+            r#"fn k() { number("K_L"); } fn number(n: &str) { std::env::var_os(n); env::var("CARGO_X"); }"#,
+        ];
+        let wrong = variables(&page, &sources.map(str::to_owned));
+        let lacks = |name: &str| format!("{VARIABLES} lacks `{name}`, which a source reads");
+        let mut expected: Vec<String> = ["CANDLE_AMDGPU_G", "DD", "E_F", "K_L"].map(lacks).into();
+        expected.push(format!("{VARIABLES} has `OLD_ONE`, which no source reads"));
+        assert_eq!(wrong, expected);
+    }
+
+    #[test]
+    fn every_target_has_one_row() {
+        let rows = Gfx::ALL.map(|gfx| format!("| a card | {gfx} |\n")).concat();
+        assert_eq!(targets(&rows), Vec::<String>::new());
+        let wrong = targets(&rows.replace("gfx1011 ", "gfx1010, gfx9999 "));
+        assert_eq!(
+            wrong,
+            [
+                "README.md: gfx1010 is in 2 rows of the table of cards",
+                "README.md: gfx1011 is in 0 rows of the table of cards",
+                "README.md: the table of cards has the unknown target gfx9999",
             ]
         );
     }

@@ -1,7 +1,7 @@
 //! `cargo xtask libamdhip64 DIR`: the shared library for programs that were built against ROCm's.
 //!
 //! Cargo can link `libamdhip64.so` by itself, and programs run on it, but the loader warns that it has no symbol
-//! versions. rustc gives the linker a version script of its own, which does not go together with another one, so the
+//! versions. rustc gives the linker a version script of its own, which cannot be combined with another one, so the
 //! versioned library is linked here, from the static one.
 
 use std::fs;
@@ -19,8 +19,8 @@ const NAMES: [&str; 4] = ["libamdhip64.so.5", "libamdhip64.so.6", "libamdhip64.s
 pub fn run(folder: &Path) -> Result<()> {
     build(folder, "release")?;
     println!(
-        "{} has the library under the names {}.\nRun a program on it with LD_LIBRARY_PATH={} PROGRAM; \
-         CANDLE_AMDGPU_DEVICE chooses the device (emulator:gfx1030, for instance).",
+        "{} now has the library under the names {}.\nRun a program on it with LD_LIBRARY_PATH={} PROGRAM; \
+         CANDLE_AMDGPU_DEVICE selects the device (emulator:gfx1030, for instance).",
         folder.display(),
         NAMES.join(", "),
         folder.display()
@@ -34,13 +34,13 @@ fn build(folder: &Path, profile: &str) -> Result<()> {
     shell::run(&mut cargo)?;
     // The profile `dev` builds into a folder of another name.
     let built = shell::target_dir().join(if profile == "dev" { "debug" } else { profile });
-    fs::create_dir_all(folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+    fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
 
     let library = folder.join(NAMES[1]);
     let versions = built.join("libamdhip64.map");
     let table = fs::read_to_string(shell::workspace().join("hip/functions.txt"))?;
     fs::write(&versions, version_script(&table))
-        .with_context(|| format!("{} cannot be written", versions.display()))?;
+        .with_context(|| format!("cannot write {}", versions.display()))?;
     let mut cc = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
     cc.args(["-shared", "-Wl,--gc-sections", "-Wl,-soname,libamdhip64.so.6"]);
     cc.arg(format!("-Wl,--version-script={}", versions.display()));
@@ -56,7 +56,7 @@ fn build(folder: &Path, profile: &str) -> Result<()> {
             }
             std::os::unix::fs::symlink(NAMES[1], &link)
         };
-        linked().with_context(|| format!("{} cannot be linked to {}", link.display(), NAMES[1]))?;
+        linked().with_context(|| format!("cannot link {} to {}", link.display(), NAMES[1]))?;
     }
     Ok(())
 }
@@ -83,10 +83,10 @@ fn version_script(table: &str) -> String {
     script
 }
 
-/// Runs programs that hipcc builds on the library, where there is a hipcc.
+/// Runs programs built by hipcc on the library, if there is a hipcc.
 pub fn test(_: bool) -> Result<()> {
     if !shell::in_path("hipcc") {
-        println!("Skipped: there is no hipcc. `apt-get install hipcc` (Debian 12 has 5.2.3) gets it.");
+        println!("Skipped: there is no hipcc. `apt-get install hipcc` installs it (Debian 12 has 5.2.3).");
         return Ok(());
     }
     let folder = shell::target_dir().join("libamdhip64");

@@ -1,5 +1,5 @@
-//! Whether the licences of all dependencies are among those that deny.toml allows. `cargo deny` checks that and more; it is a
-//! large program, so that this check does without it.
+//! Whether the licences of all dependencies are among those that deny.toml allows. `cargo deny` checks that and more, but
+//! it is a large program, so this check does without it.
 
 use std::collections::BTreeSet;
 use std::fs;

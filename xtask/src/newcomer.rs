@@ -1,5 +1,5 @@
-//! The path of someone who is new here: the demo, a crate of one's own kernels, another kernel in it, a mistake in one, the
-//! report that names its line, and the repair. `guide/src/first-kernel.md` and `fault-report.md` lead along it.
+//! A newcomer's first steps: the demo, a crate of one's own kernels, another kernel in it, a mistake in one, the report that
+//! names its line, and the repair. `guide/src/first-kernel.md` and `fault-report.md` describe them.
 
 use std::fs;
 use std::path::Path;
@@ -10,13 +10,13 @@ use anyhow::{Context, Result, ensure};
 
 use crate::{demo, dependent, new, shell, test};
 
-/// A line of the template's kernel, and how one forgets that the last element has no right neighbour.
+/// Part of the template's kernel, and the mistake of forgetting that the last element has no right neighbour.
 const RIGHT: &str = "(i + 1).min(count - 1)";
 const WRONG: &str = "i + 1";
 /// What then reads past the end.
 const READS: &str = "*inp.add(right)";
 
-/// Goes the path; in full, with the demo on a real model, and on all targets.
+/// Takes these steps; in full, with the demo on a real model, and on all targets.
 pub fn run(full: bool) -> Result<()> {
     if full {
         demo::run(None, &[], &[])?;
@@ -32,15 +32,15 @@ pub fn run(full: bool) -> Result<()> {
 
     let kernel = project.join("kernels/src/smooth.rs");
     let right = fs::read_to_string(&kernel)?;
-    ensure!(right.matches(RIGHT).count() == 1, "{} has not `{RIGHT}`", kernel.display());
+    ensure!(right.matches(RIGHT).count() == 1, "{} does not contain `{RIGHT}`", kernel.display());
     fs::write(&kernel, right.replace(RIGHT, WRONG))?;
     let output = cargo(&project, "run", full).output().context("cargo does not start")?;
     let errors = String::from_utf8_lossy(&output.stderr);
-    ensure!(!output.status.success(), "a kernel that reads past the end of its memory was not noticed");
+    ensure!(!output.status.success(), "a kernel that reads past the end of its memory went unnoticed");
     let line = 1 + right.lines().position(|line| line.contains(READS)).context("no line reads")?;
     let place = format!("./kernels/src/smooth.rs:{line}:");
     for part in ["out of bounds", "kernel smooth_f32 on gfx1100", &place] {
-        ensure!(errors.contains(part), "the report has not `{part}`:\n{errors}");
+        ensure!(errors.contains(part), "the report does not contain `{part}`:\n{errors}");
     }
     let here = shell::workspace().to_string_lossy();
     ensure!(!errors.contains(&*here), "the report has a path of this machine:\n{errors}");
@@ -52,12 +52,22 @@ pub fn run(full: bool) -> Result<()> {
     shows("guide/src/profiling.md", &profile(&project)?)
 }
 
+/// The kernels that the guide explains, built and tested as a separate crate, which they are.
+pub fn patterns(full: bool) -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let project = folder.path().join("patterns");
+    new::copy(&shell::workspace().join("examples/patterns"), &project, |text| text)?;
+    fs::copy(shell::workspace().join("Cargo.lock"), project.join("Cargo.lock"))?;
+    shell::run(dependent::cargo(&project, "fmt").args(["--all", "--check"]))?;
+    shell::run(&mut cargo(&project, "test", full))
+}
+
 /// Adds a second module to the template, with a kernel that compilers make mistakes in, and its test.
 fn add_reverse(project: &Path) -> Result<()> {
     let edit = |file: &str, old: &str, new: &str| {
         let file = project.join(file);
         let text = fs::read_to_string(&file)?;
-        ensure!(text.matches(old).count() == 1, "{} has not `{old}`", file.display());
+        ensure!(text.matches(old).count() == 1, "{} does not contain `{old}`", file.display());
         Ok(fs::write(&file, text.replace(old, new))?)
     };
     let features = "default = [\"smooth\"]\n";
@@ -76,7 +86,7 @@ fn cargo(project: &Path, task: &str, full: bool) -> Command {
     let mut cargo = dependent::cargo(project, task);
     cargo.arg("--quiet");
     if !full {
-        // Core is compiled for each wave size, which takes longer than all the rest.
+        // Compiling core for each wave size takes longer than everything else.
         cargo.env("CANDLE_AMDGPU_ARCHS", "gfx1100").env("CANDLE_AMDGPU_DEVICE", "emulator:gfx1100");
     }
     cargo
@@ -105,17 +115,17 @@ fn profile(project: &Path) -> Result<String> {
     Ok(printed)
 }
 
-/// Whether the first text block on a page is part of what was printed. Another compiler makes other code of the same kernel.
+/// Whether the first text block of a page is part of what was printed. Another compiler generates other code for the kernel.
 fn shows(page: &str, printed: &str) -> Result<()> {
     if !same_compiler()? {
-        println!("{page} is not compared: it is of another compiler.");
+        println!("{page} is not compared: its report comes from another compiler.");
         return Ok(());
     }
     let path = shell::workspace().join(page);
     let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
     let shown = text.split("```text\n").nth(1).and_then(|rest| rest.split("```").next());
     let shown = shown.with_context(|| format!("{} has no ```text block", path.display()))?;
-    ensure!(printed.contains(shown), "{} shows\n{shown}\nand what came is\n{printed}", path.display());
+    ensure!(printed.contains(shown), "{} shows\n{shown}\nbut the program printed\n{printed}", path.display());
     Ok(())
 }
 

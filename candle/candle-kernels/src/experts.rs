@@ -85,7 +85,7 @@ pub(crate) unsafe fn quantized(
         let y = y.as_mut_ptr().cast();
         run::quantize(stream, activation, input, y, k as i64, k_padded as i64, rows as i64)?;
     }
-    // The kernel wants the experts in the order of the output's rows.
+    // The kernel needs the experts in the order of the output's rows.
     let mut ids = DeviceBuffer::<u32>::zeros(stream, m)?;
     let (to, one) = (ids.as_mut_ptr(), 1_usize);
     let args = [

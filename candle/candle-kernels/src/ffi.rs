@@ -1,7 +1,7 @@
 //! Matrix products with quantized weights and those of mixtures of experts, which Candle calls as C functions.
 //!
-//! They cannot return an error: what goes wrong comes with the next synchronisation of the stream. `stream` is
-//! always what `cudarc::driver::CudaStream::cu_stream` gives.
+//! They cannot return an error: the next synchronisation of the stream returns what went wrong. `stream` is always what
+//! `cudarc::driver::CudaStream::cu_stream` returns.
 //!
 //! Candle first quantizes the activations to rows of q8_1 in memory of its own, then multiplies. That memory is
 //! opaque to it and always large enough for plain q8_1 (36 bytes for 32 values), so that all of its layouts are one

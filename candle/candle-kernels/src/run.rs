@@ -10,7 +10,7 @@ const MAX_ROWS: i64 = 65_535;
 /// Values in one block of q8_1, and its bytes: scale and sum in f16, then a byte for each.
 const Q8_1: (i64, i64) = (32, 36);
 
-/// Bytes of so many values in q8_1.
+/// Bytes of this many values in q8_1.
 pub(crate) fn q8_1_bytes(values: i64) -> i64 {
     values / Q8_1.0 * Q8_1.1
 }
@@ -48,7 +48,7 @@ pub(crate) unsafe fn report(stream: *mut c_void, work: impl FnOnce(&Stream) -> R
     }
 }
 
-/// Launches a kernel under its own geometry, or under this one.
+/// Launches a kernel with its own geometry, or with this one.
 ///
 /// # Safety
 /// Each argument is the address of a value of the parameter's type; device memory is as large as the kernel needs.

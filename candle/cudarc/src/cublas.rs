@@ -8,7 +8,7 @@ use std::sync::Arc;
 pub mod result;
 pub mod sys;
 
-/// A queue that matrix products are given to.
+/// A queue for matrix products.
 #[derive(Debug)]
 pub struct CudaBlas {
     /// The address of the queue, which `stream` keeps alive.
@@ -84,7 +84,7 @@ pub trait Gemm<T> {
     /// The operands are as large as the configuration says.
     ///
     /// # Errors
-    /// If the sizes cannot be, or what the runtime reports.
+    /// If the sizes are impossible, or what the runtime reports.
     unsafe fn gemm_strided_batched<A: DevicePtr<T>, B: DevicePtr<T>, C: DevicePtrMut<T>>(
         &self,
         config: StridedBatchedConfig<T>,
@@ -99,7 +99,7 @@ pub trait Gemm<T> {
     /// The operands are as large as the configuration says.
     ///
     /// # Errors
-    /// If the sizes cannot be, or what the runtime reports.
+    /// If the sizes are impossible, or what the runtime reports.
     unsafe fn gemm<A: DevicePtr<T>, B: DevicePtr<T>, C: DevicePtrMut<T>>(
         &self,
         config: GemmConfig<T>,

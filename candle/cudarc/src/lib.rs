@@ -1,15 +1,15 @@
 //! The part of cudarc that Candle uses, on AMD GPUs and on an exact AMDGPU emulator.
 //!
 //! Names and signatures are those of cudarc 0.19, so that candle-core 0.11.1 compiles against this crate in its
-//! place. What it does is a thin layer over [`candle_amdgpu`]: a [`CudaContext`](driver::CudaContext) is a
+//! place. It is a thin layer over [`candle_amdgpu`]: a [`CudaContext`](driver::CudaContext) is a
 //! [`Device`](candle_amdgpu::Device), a [`CudaStream`](driver::CudaStream) one of its queues, and what Candle
 //! hands to [`load_module`](driver::CudaContext::load_module) is the name of one of its families of kernels.
 //!
 //! Differences that a caller can see:
-//! - Errors speak of the AMD device, its target and the reason. Nothing aborts; the error of a kernel that runs
-//!   asynchronously comes with the next synchronisation.
-//! - A kernel that states a launch geometry of its own is launched under that one, since it is as fast as the
-//!   kernel can be; the caller's is used for the others.
+//! - Errors name the AMD device, its target and the reason. Nothing aborts; the next synchronisation returns the error of
+//!   a kernel that runs asynchronously.
+//! - A kernel that states its own launch geometry is launched with it, since that is the fastest; the caller's is used for
+//!   the others.
 //! - A launch may have more arguments than the kernel has parameters, as `cuLaunchKernel` allows.
 //! - A launch with nothing to do (a grid with a zero) does nothing, where CUDA reports an invalid value.
 

@@ -46,7 +46,7 @@ impl From<String> for Ptx {
     }
 }
 
-/// An error of a compiler that is not there: it has no value.
+/// An error of a compiler that does not exist here: it has no values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CompileError {}
 

@@ -20,7 +20,7 @@ pub fn exit_code(result: Result<bool>) -> ExitCode {
     }
 }
 
-/// Device 0: an AMD GPU, or an emulated one (`CANDLE_AMDGPU_DEVICE=emulator:gfx90a` chooses which).
+/// Device 0: an AMD GPU, or an emulated one (`CANDLE_AMDGPU_DEVICE=emulator:gfx90a` selects which).
 pub struct Gpu {
     /// For tensors.
     pub device: Device,
@@ -28,7 +28,7 @@ pub struct Gpu {
 }
 
 impl Gpu {
-    /// Finds it.
+    /// Opens it.
     ///
     /// # Errors
     /// If there is none.

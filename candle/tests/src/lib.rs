@@ -1,6 +1,6 @@
 //! Every operation of Candle's tensor API that reaches a kernel, run on the device and on Candle's CPU backend.
 //!
-//! An [`Op`] is a computation from inputs that a [`Make`] makes. On the device it runs in the dtype under test. What it
+//! An [`Op`] is a computation on inputs that a [`Make`] creates. On the device it runs in the dtype under test. What it
 //! must give comes from the CPU: for floats in f64, from the same rounded inputs, since Candle's CPU backend
 //! accumulates f16 and bf16 in themselves; for integers in the dtype itself.
 
@@ -26,10 +26,10 @@ pub const ALL: [DType; 10] = [
 pub const COMPARED: [DType; 8] =
     [DType::U8, DType::U32, DType::I64, DType::BF16, DType::F16, DType::F32, DType::F64, DType::F8E4M3];
 
-/// The floats in which models compute.
+/// The floats that models compute in.
 pub const FLOATS: [DType; 4] = [DType::BF16, DType::F16, DType::F32, DType::F64];
 
-/// A computation of inputs that it makes itself.
+/// A computation on inputs that it creates itself.
 pub type Run = Box<dyn Fn(&Make) -> Result<Tensor>>;
 
 /// An operation under test.
@@ -104,7 +104,7 @@ fn numbers(tensor: &Tensor) -> Result<Vec<f64>> {
     widen(&tensor.to_device(&Device::Cpu)?)?.flatten_all()?.to_vec1()
 }
 
-/// To f64. Candle's conversion from f8e4m3 calls itself without end, so that one goes by f32.
+/// To f64. Candle's conversion from f8e4m3 recurses endlessly, so that one goes through f32.
 fn widen(tensor: &Tensor) -> Result<Tensor> {
     let narrow = tensor.dtype() == DType::F8E4M3;
     if narrow { tensor.to_dtype(DType::F32)?.to_dtype(DType::F64) } else { tensor.to_dtype(DType::F64) }
@@ -174,7 +174,7 @@ impl Make {
         rounded.to_device(&self.device)
     }
 
-    /// The dtype to convert to where the dtype under test is meant.
+    /// The dtype to convert to, for the dtype under test.
     pub fn own(&self) -> DType {
         if self.wide { DType::F64 } else { self.dtype }
     }

@@ -78,8 +78,8 @@ fn ids_that_are_a_column_select_by_that_column() -> Result<()> {
 }
 
 /// Candle's GPU backend copies such a kernel to a contiguous one, and then multiplies by the memory of the first: a
-/// mistake in its host code, which no device can mend. The kernel that candle-amdgpu has for it is right
-/// (`tests/conv.rs`), and Candle's user is with a `contiguous` of his own.
+/// mistake in its host code, which no device can fix. The kernel that candle-amdgpu has for it is right (`tests/conv.rs`),
+/// and so is the result if the caller makes it `contiguous`.
 #[test]
 fn a_convolution_with_a_kernel_that_is_not_contiguous_is_right_after_contiguous() -> Result<()> {
     let device = device()?;

@@ -1,4 +1,4 @@
-//! What goes wrong is said in words of the AMD device, and nothing panics.
+//! Errors are about the AMD device, and nothing panics.
 
 use candle_core::{DType, Device, Result, Tensor};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,8 +6,8 @@ use std::thread;
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// The first device, for one test at a time: a kernel's error comes with the device's next synchronisation, whoever's it
-/// is, as does CUDA's.
+/// The first device, for one test at a time: the device's next synchronisation returns a kernel's error, whichever test it
+/// belongs to, as with CUDA.
 fn device() -> Result<(Device, MutexGuard<'static, ()>)> {
     let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     Ok((Device::new_cuda(0)?, alone))

@@ -24,7 +24,7 @@ pub struct Times {
     pub copy_bandwidth: f64,
 }
 
-/// The fastest of so many rounds.
+/// The fastest of this many rounds.
 pub fn measure(ready: &mut Ready, rounds: u32) -> Result<Times> {
     if let Some(error) = ready.launch()? {
         return Err(error.into());

@@ -21,8 +21,8 @@ pub use summary::count;
 
 /// Run one kernel on the emulator and show where its instructions and bytes went
 ///
-/// Every count is exact and the same on each run: there are no samples and no times. The roofline says what the
-/// card's published peaks allow; what a GPU makes of it depends on its caches and clocks.
+/// Every count is exact and the same in every run: nothing is sampled or timed. The roofline shows what the card's
+/// published peaks allow; what a GPU really reaches depends on its caches and clocks.
 #[derive(Args)]
 #[command(after_long_help = format!("\
 {ARGUMENTS}
@@ -40,19 +40,19 @@ pub struct Profile {
     /// Print JSON: all counts, by unit, source line and instruction
     #[arg(long)]
     json: bool,
-    /// Print the source, with what each line executed in front of it
+    /// Print the source, with the counts of each line in front of it
     #[arg(long, conflicts_with = "json")]
     source: bool,
-    /// Write a page that needs nothing else: instruction mix, roofline, source with heat, flame graph
+    /// Write a self-contained HTML page: instruction mix, roofline, source heat map, flame graph
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Write folded stacks, which flame graph tools read
+    /// Write folded stacks for flame graph tools
     #[arg(long, value_name = "FILE")]
     folded: Option<PathBuf>,
-    /// Source lines in the table
+    /// Number of source lines in the table
     #[arg(long, value_name = "N", default_value_t = 12)]
     lines: usize,
-    /// Where source files are, if neither here nor where they were compiled
+    /// Where to look for source files that are neither here nor where they were compiled
     #[arg(long, value_name = "FOLDER")]
     sources: Vec<PathBuf>,
     /// The roofline's peak in 10^12 operations per second [default: what AMD states for a card of the target]

@@ -90,7 +90,8 @@ pub fn print_summary(s: &Summary, sources: &Sources, most: usize) -> Result<()> 
     print_table(&lines)?;
     let more = executed.saturating_sub(most);
     if more > 0 {
-        print(&format!("({more} more lines; --lines {executed} shows all)"))?;
+        let s = if more == 1 { "" } else { "s" };
+        print(&format!("({more} more line{s}; --lines {executed} shows all)"))?;
     }
     Ok(())
 }

@@ -30,7 +30,7 @@ enum Command {
         /// Code object (ELF), Clang offload bundles, or a program or library with such bundles.
         file: PathBuf,
     },
-    /// Read lines of hexadecimal bytes, print LLVM's text of each.
+    /// Read lines of hexadecimal bytes and print LLVM's text for each.
     Decode {
         /// Target.
         gfx: Gfx,
@@ -43,7 +43,7 @@ struct Run {
     file: PathBuf,
     /// Kernel name.
     kernel: String,
-    /// Target, where the file has the kernel for several.
+    /// Target, if the file has the kernel for several.
     #[arg(long)]
     gfx: Option<Gfx>,
     /// Workgroups: X, X,Y or X,Y,Z.
@@ -184,7 +184,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");
-            // What the kernel did wrong, or what cannot be done.
+            // What the kernel did wrong, or why it could not run.
             ExitCode::from(if error.is::<FaultReport>() { 1 } else { 2 })
         }
     }
@@ -196,7 +196,7 @@ fn open(file: &PathBuf, gfx: Option<Gfx>) -> Result<Vec<CodeObject>, Box<dyn std
     objects.map_err(|error| format!("{}: {error}", file.display()).into())
 }
 
-/// The code object with the kernel that is to run.
+/// The code object with the kernel to run.
 fn with_kernel(run: &Run) -> Result<CodeObject, Box<dyn std::error::Error>> {
     let objects = open(&run.file, run.gfx)?;
     let having: Vec<_> = objects.iter().filter(|object| object.kernel(&run.kernel).is_some()).collect();
@@ -206,7 +206,7 @@ fn with_kernel(run: &Run) -> Result<CodeObject, Box<dyn std::error::Error>> {
             let mut names: Vec<&str> = kernels.map(|kernel| kernel.name.as_str()).collect();
             names.sort_unstable();
             names.dedup();
-            Err(format!("no kernel `{}`; there are {}", run.kernel, names.join(", ")).into())
+            Err(format!("no kernel `{}`; the kernels are {}", run.kernel, names.join(", ")).into())
         }
         [first, ref others @ ..] => {
             if others.iter().any(|other| other.target() != first.target()) {
@@ -214,7 +214,7 @@ fn with_kernel(run: &Run) -> Result<CodeObject, Box<dyn std::error::Error>> {
                 targets.sort_unstable();
                 targets.dedup();
                 let (kernel, targets) = (&run.kernel, targets.join(", "));
-                return Err(format!("`{kernel}` is there for {targets}; --gfx says which is meant").into());
+                return Err(format!("`{kernel}` is available for {targets}; choose one with --gfx").into());
             }
             // A linker takes the first of several, too.
             Ok(first.clone())
@@ -234,7 +234,7 @@ fn run_kernel(run: &Run) -> Outcome {
     let explicit: Vec<&KernelArg> = kernel.info().args.iter().filter(|arg| !arg.is_hidden()).collect();
     if explicit.len() != run.args.len() {
         let expected = format!("{} takes {} arguments", run.kernel, explicit.len());
-        return Err(format!("{expected}, {} are given", run.args.len()).into());
+        return Err(format!("{expected}, but {} are given", run.args.len()).into());
     }
     let mut kernarg = vec![0; kernel.info().explicit_size() as usize];
     let mut outputs = Vec::new();
@@ -258,7 +258,7 @@ fn run_kernel(run: &Run) -> Outcome {
         if value.len() != arg.size as usize {
             let name = arg.name.as_deref().unwrap_or("(no name)");
             let (have, want) = (value.len(), arg.size);
-            return Err(format!("argument {n} ({name}) has {want} bytes, {have} are given").into());
+            return Err(format!("argument {n} ({name}) has {want} bytes, but {have} are given").into());
         }
         kernarg[arg.offset as usize..][..value.len()].copy_from_slice(&value);
     }

@@ -17,13 +17,13 @@ use ruzstd::decoding::StreamingDecoder;
 
 use super::{BundleError, COMPRESSED_MAGIC, MAGIC, MAX_BYTES};
 
-/// What any stream may unpack into.
+/// How much any stream may unpack into.
 const FREE_BYTES: u64 = 64 << 20;
-/// What each byte of a stream may unpack into beyond that.
+/// How much each byte of a stream may unpack into beyond that.
 const MAX_RATIO: u64 = 256;
-/// Windows of zstd that are taken for small contents: what every decoder should take.
+/// The zstd window that is accepted for small contents: what every decoder should accept.
 const MIN_WINDOW: u64 = 8 << 20;
-/// The largest window that is taken, and zstd's own limit.
+/// The largest window that is accepted, and zstd's own limit.
 const MAX_WINDOW: u64 = 128 << 20;
 /// Bytes that are unpacked at a time.
 const CHUNK: usize = 1 << 16;
@@ -231,8 +231,7 @@ pub(super) fn extent<'a>(prefix: &dyn Fn(usize) -> Option<&'a [u8]>) -> Result<u
     Ok(source.at as u64)
 }
 
-/// A stream of which it is not known how long it is: it is read byte by byte where a decompressor does not say how many
-/// it needs.
+/// A stream of unknown length: it is read byte by byte if the decompressor does not say how many bytes it needs.
 struct Growing<'f, 'a> {
     prefix: &'f dyn Fn(usize) -> Option<&'a [u8]>,
     at: usize,

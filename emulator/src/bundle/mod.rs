@@ -5,8 +5,7 @@
 //! with `CCOB`, the version of its header and the compression method; what is compressed is a bundle. Programs that hipcc
 //! or clang built have one bundle for each source file in their section `.hip_fatbin`, with zeros between them.
 //!
-//! Everything in a bundle is taken as input from a stranger. No size that it claims is believed before the bytes are
-//! there.
+//! Everything in a bundle is untrusted input. No size that it claims is believed before the bytes are there.
 
 #[cfg(feature = "exec")]
 mod compressed;
@@ -28,7 +27,7 @@ const FAT_SECTION: &str = ".hip_fatbin";
 /// Names that an error text lists.
 const LISTED: usize = 32;
 
-/// Why bytes are no offload bundle that can be read.
+/// Why bytes cannot be read as an offload bundle.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BundleError {
@@ -41,41 +40,41 @@ pub enum BundleError {
     /// It ends too early.
     #[error("the offload bundle ends within {part}")]
     Truncated {
-        /// What is not whole.
+        /// What is incomplete.
         part: &'static str,
     },
-    /// A header's number that no bundle can have.
+    /// An impossible number in a header.
     #[error("the offload bundle's {field} is {value}; at most {limit} is possible")]
     Field {
         /// What the number says.
         field: &'static str,
         /// The number.
         value: u64,
-        /// The largest that is taken.
+        /// The largest that is accepted.
         limit: u64,
     },
     /// A compressed bundle with a header of an unknown version.
-    #[error("the compressed offload bundle is of version {0}; 1, 2 and 3 are known")]
+    #[error("the compressed offload bundle has version {0}; versions 1, 2 and 3 are supported")]
     Version(u16),
     /// An unknown compression method.
-    #[error("the compressed offload bundle has compression method {0}; 0 (zlib) and 1 (zstd) are known")]
+    #[error("the compressed offload bundle has compression method {0}; 0 (zlib) and 1 (zstd) are supported")]
     Method(u16),
     /// A compressed bundle whose header claims another size than it has.
     #[error("the compressed offload bundle claims to have {claimed} bytes; it has {given}")]
     FileSize {
-        /// Bytes by the header.
+        /// Bytes according to the header.
         claimed: u64,
-        /// Bytes that there are.
+        /// Bytes present.
         given: u64,
     },
-    /// A compressed bundle would unpack into more than so few bytes can be believed to stand for.
-    #[error("{compressed} compressed bytes claim to unpack into {claimed}; at most {limit} are taken")]
+    /// A compressed bundle would unpack into implausibly many bytes.
+    #[error("{compressed} compressed bytes claim to unpack into {claimed}; at most {limit} are accepted")]
     Expansion {
         /// Bytes of the stream.
         compressed: u64,
-        /// Bytes by the header.
+        /// Bytes according to the header.
         claimed: u64,
-        /// The most that are taken for a stream of that size.
+        /// The most that are accepted for a stream of that size.
         limit: u64,
     },
     /// The compressed stream ends too early.
@@ -84,7 +83,7 @@ pub enum BundleError {
         /// Compression method.
         method: &'static str,
     },
-    /// The compressed stream is no such stream.
+    /// The compressed stream is damaged.
     #[error("the {method} stream of the offload bundle is damaged: {problem}")]
     Stream {
         /// Compression method.
@@ -103,7 +102,7 @@ pub enum BundleError {
     /// The stream unpacked into less than the header claims.
     #[error("the offload bundle claims to unpack into {claimed} bytes; it has {actual}")]
     TooShort {
-        /// Bytes by the header.
+        /// Bytes according to the header.
         claimed: u64,
         /// Bytes that there were.
         actual: u64,
@@ -111,7 +110,7 @@ pub enum BundleError {
     /// The stream unpacks into more than the header claims.
     #[error("the offload bundle claims to unpack into {claimed} bytes; it has more")]
     TooLong {
-        /// Bytes by the header.
+        /// Bytes according to the header.
         claimed: u64,
     },
     /// The contents are not those that were compressed.
@@ -123,10 +122,10 @@ pub enum BundleError {
         actual: u64,
     },
     /// What was compressed is something else.
-    #[error("what is compressed is no offload bundle")]
+    #[error("the decompressed data is not an offload bundle")]
     Contents,
-    /// What follows a bundle is no other one.
-    #[error("{given:02x?} at {offset:#x}, behind an offload bundle, is not the start of another one")]
+    /// What follows a bundle is not another one.
+    #[error("{given:02x?} at {offset:#x}, after an offload bundle, is not the start of another one")]
     Between {
         /// Where.
         offset: usize,
@@ -145,12 +144,12 @@ pub fn is_bundle(bytes: &[u8]) -> bool {
     bytes.starts_with(MAGIC) || bytes.starts_with(COMPRESSED_MAGIC)
 }
 
-/// Bytes of the offload bundle that `prefix` has the first so many bytes of, if there are as many. This is for bundles
-/// of which only the start is known: they have to be believed how long they are. Of version 1 of compressed bundles,
-/// whose headers do not say it, the stream is unpacked to see where it ends.
+/// Bytes of the offload bundle that `prefix` starts with, if there are as many. This is for bundles whose end is unknown, so
+/// the size in the header has to be believed. Version 1 of compressed bundles has no size in the header: the stream is
+/// unpacked to see where it ends.
 ///
 /// # Errors
-/// If it is no bundle, or one that cannot be read up to where its size becomes known.
+/// If it is not a bundle, or one that cannot be read up to where its size becomes known.
 pub fn extent<'a>(prefix: &dyn Fn(usize) -> Option<&'a [u8]>) -> Result<u64, BundleError> {
     let start = prefix(COMPRESSED_MAGIC.len()).unwrap_or_default();
     if start == COMPRESSED_MAGIC {
@@ -322,7 +321,7 @@ impl<'a> FatBinary<'a> {
     /// Finds the code objects, and unpacks what is compressed. They are not parsed yet.
     ///
     /// # Errors
-    /// If `bytes` are none of these, or a bundle among them cannot be read.
+    /// If `bytes` are not any of these, or a bundle among them cannot be read.
     pub fn open(bytes: &'a [u8]) -> Result<FatBinary<'a>, ObjectError> {
         if is_bundle(bytes) {
             return Ok(FatBinary { images: images(bytes)? });

@@ -8,8 +8,8 @@ use crate::gfx::Gfx;
 /// Reads lines of hexadecimal code and writes the instructions in each as LLVM prints them, one a line.
 ///
 /// A line is a string of bytes in memory order (`050003d501050200`), or bytes (`0x05,0x00,…`) or dwords
-/// (`0xd5030005 0x00020501`) separated by commas or spaces; what follows a tab, `#` or `;` is ignored. What is no
-/// instruction becomes a line that begins with `invalid:`.
+/// (`0xd5030005 0x00020501`) separated by commas or spaces; what follows a tab, `#` or `;` is ignored. Bytes that are not
+/// an instruction become a line that begins with `invalid:`.
 ///
 /// # Errors
 /// If reading or writing fails.

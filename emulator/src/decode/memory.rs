@@ -5,7 +5,7 @@ use super::{Reader, Result, push_dst};
 use crate::gfx::{Generation, Gfx};
 use crate::inst::{Format, Inst, Operand, OperandType};
 
-/// The fields of a FLAT, GLOBAL or SCRATCH encoding that the layouts of the generations hold elsewhere.
+/// The fields of a FLAT, GLOBAL or SCRATCH encoding that are in different places in the layouts of the generations.
 struct FlatFields {
     vdst: u32,
     vaddr: u32,
@@ -142,7 +142,7 @@ impl Reader {
 
     fn flat_operands(&self, mut inst: Inst, row: &Row, fields: &FlatFields, returns: bool) -> Result<Inst> {
         let scratch = inst.format == Format::Scratch;
-        // A transposed matrix is spread over the lanes as WMMA wants it.
+        // A transposed matrix is spread over the lanes as WMMA needs it.
         let spread = self.mask_dwords == 2 && row.name.starts_with("global_load_tr_");
         for &(field, ty) in &row.fields {
             let ty = if spread && field == Field::Vdst { halved(ty) } else { ty };

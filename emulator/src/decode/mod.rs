@@ -20,7 +20,7 @@ use table::{Row, Target};
 
 pub use print::{Text, print};
 
-/// Bytes that are no instruction of the target.
+/// Bytes that are not an instruction of the target.
 #[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     /// The bytes end within the instruction.
@@ -46,7 +46,7 @@ debug_is_display!(DecodeError);
 /// Decodes the instruction at the start of `bytes` for the target's usual wave size.
 ///
 /// # Errors
-/// If the bytes are no instruction of `gfx`, or end within one.
+/// If the bytes are not an instruction of `gfx`, or end within one.
 pub fn decode(gfx: Gfx, bytes: &[u8]) -> Result<Inst, DecodeError> {
     decode_wave(gfx, gfx.wave_size(), bytes)
 }
@@ -54,7 +54,7 @@ pub fn decode(gfx: Gfx, bytes: &[u8]) -> Result<Inst, DecodeError> {
 /// [`decode`] for waves of 32 or 64 lanes, which decides how many scalar registers a lane mask takes.
 ///
 /// # Errors
-/// If the bytes are no instruction of `gfx`, or end within one.
+/// If the bytes are not an instruction of `gfx`, or end within one.
 pub fn decode_wave(gfx: Gfx, wave_size: u32, bytes: &[u8]) -> Result<Inst, DecodeError> {
     let mut reader = Reader::new(gfx, wave_size, bytes)?;
     let inst = reader.decode()?;

@@ -3,7 +3,7 @@
 use crate::gfx::{Generation, Gfx};
 use crate::inst::{Format, Inst, Operand, SpecialReg};
 
-/// The register class that operand `i` must be in and is not: on gfx90a and its successors register tuples start at an even
+/// The register class that operand `i` should be in but is not: on gfx90a and its successors register tuples start at an even
 /// register, on gfx12 matrices are in vector registers, and a few scalar operands exclude a register.
 pub(super) fn wanted_class(gfx: Gfx, inst: &Inst, i: usize) -> Option<String> {
     let bits = |count: u8| 32 * u32::from(count);

@@ -25,7 +25,7 @@ const FILES: [&str; 5] = [
 const COLUMNS: [Gfx; 7] =
     [Gfx::Gfx90a, Gfx::Gfx942, Gfx::Gfx1011, Gfx::Gfx1030, Gfx::Gfx1100, Gfx::Gfx1151, Gfx::Gfx1201];
 
-/// What the other instruction sets lack of the column that they share, and what they have besides: sections
+/// What the other instruction sets lack of the column that they share, and what they add: sections
 /// `[TARGET without]`, a name a line, and `[TARGET SECTION]`, a row a line with one opcode.
 const VARIANTS: &str = include_str!("tables/variants.txt");
 

@@ -386,7 +386,7 @@ fn small_float_matrix(format: u8) -> OperandType {
     })
 }
 
-/// Clears negation and absolute value of sources that are no floats, and sign extension of those that are:
+/// Clears negation and absolute value of sources that are not floats, and sign extension of those that are:
 /// the instruction lacks the bits.
 fn drop_float_modifiers(inst: &mut Inst) {
     let first = usize::from(inst.dst_count);

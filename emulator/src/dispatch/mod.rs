@@ -156,7 +156,7 @@ fn arguments(info: &KernelInfo, launch: &Launch<'_>) -> Vec<u8> {
             HiddenArg::DynamicLdsSize => u64::from(launch.dynamic_lds),
             HiddenArg::SharedBase => u64::from(SHARED_APERTURE),
             HiddenArg::PrivateBase => u64::from(PRIVATE_APERTURE),
-            // Every workgroup is full, and there is no host service, heap or queue to call.
+            // Every workgroup is full, and there are no host services, heap or queue.
             _ => 0,
         };
         let size = (arg.size as usize).min(8);
@@ -195,7 +195,7 @@ fn packet_bytes(launch: &Launch<'_>, lds: u32, scratch: u32, kernarg: u64) -> [u
     bytes
 }
 
-/// The queue (`amd_queue_t`), of which a kernel reads the apertures.
+/// The queue (`amd_queue_t`); a kernel reads the apertures from it.
 fn queue_bytes() -> [u8; QUEUE_SIZE as usize] {
     let mut bytes = [0; QUEUE_SIZE as usize];
     bytes[0x40..0x44].copy_from_slice(&SHARED_APERTURE.to_le_bytes());

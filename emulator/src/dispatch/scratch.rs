@@ -8,7 +8,7 @@ pub(super) struct Scratch {
 }
 
 impl Scratch {
-    /// For so many lanes of `lane` bytes each. Memory is taken when it is touched.
+    /// For this many lanes of `lane` bytes each. Memory is allocated when it is touched.
     pub fn new(lanes: u32, lane: u32) -> Scratch {
         Scratch { bytes: vec![0; lanes as usize * lane as usize], lane: lane as usize }
     }

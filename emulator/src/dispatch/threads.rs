@@ -18,7 +18,7 @@ const WORTH_A_THREAD: u64 = 2048;
 /// Workgroups that a thread takes at a time in check mode, at most: threads then seldom meet in a page of memory.
 const MOST_AT_A_TIME: u64 = 64;
 
-/// Workgroups that are on the device at once where they may wait for each other.
+/// Workgroups that are on the device at once if they may wait for each other.
 const MOST_RESIDENT: usize = 256;
 
 /// How far a launch is.
@@ -27,12 +27,12 @@ pub(super) struct Progress {
     /// Workgroups that a thread takes at a time.
     chunk: u64,
     next: AtomicU64,
-    /// Nothing from this position on has to be done.
+    /// Positions from this one on can be skipped.
     end: AtomicU64,
     outcome: Mutex<Outcome>,
 }
 
-/// What the threads of a launch have come to.
+/// The results of the threads of a launch.
 #[derive(Default)]
 struct Outcome {
     report: Report,
@@ -52,7 +52,7 @@ impl Progress {
         }
     }
 
-    /// Whether nobody asks for the workgroup at a position.
+    /// Whether the workgroup at a position can be skipped.
     pub fn is_over(&self, position: u64) -> bool {
         position >= self.end.load(Ordering::Relaxed)
     }
@@ -73,7 +73,7 @@ impl Progress {
         [(index % x) as u32, (index / x % y) as u32, (index / x / y) as u32]
     }
 
-    /// Nobody asks for any workgroup any more.
+    /// All other workgroups can be skipped.
     fn give_up(&self) {
         self.end.store(0, Ordering::Relaxed);
     }
@@ -150,8 +150,8 @@ impl Dispatch<'_> {
         self.report(progress)
     }
 
-    /// A thread for each of `tracks`. They are not rayon's: one of those that waits for the others may run something
-    /// else of the program, another launch in check mode that waits for this one.
+    /// A thread for each of `tracks`. They are not rayon's: a rayon thread that waits for the others may run other work of the
+    /// program, such as another launch in check mode that waits for this one.
     fn work_in_check_mode<'a>(&'a self, progress: &Progress, mut tracks: Vec<Track<'a>>) -> Vec<Track<'a>> {
         std::thread::scope(|scope| {
             let own = tracks.pop();
@@ -240,7 +240,7 @@ impl Dispatch<'_> {
         self.code.insts[self.reach()].iter().flatten().any(gws::is_sync)
     }
 
-    /// What came of all workgroups.
+    /// The result of all workgroups.
     fn report(&self, progress: Progress) -> Result<Report, FaultReport> {
         let Outcome { mut report, profile, fault } =
             progress.outcome.into_inner().unwrap_or_else(PoisonError::into_inner);

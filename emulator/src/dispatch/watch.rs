@@ -9,7 +9,7 @@ use crate::machine::Watch;
 pub(super) struct Clock<'a> {
     watch: &'a Watch,
     start: Instant,
-    /// Nanoseconds from the start to when somebody is told next.
+    /// Nanoseconds from the start to the next message.
     due: AtomicU64,
     /// Workgroups that have ended.
     pub ended: AtomicU64,
@@ -21,7 +21,7 @@ impl<'a> Clock<'a> {
         Clock { watch, start: Instant::now(), due, ended: AtomicU64::new(0) }
     }
 
-    /// Whom to tell how long it has taken, if that is due. One of several threads gets an answer.
+    /// The receiver of the next message, if one is due. Only one of several threads gets it.
     pub fn is_due(&self) -> Option<(&'a Watch, Duration)> {
         let elapsed = self.start.elapsed();
         let (now, due) = (nanoseconds(elapsed), self.due.load(Ordering::Relaxed));

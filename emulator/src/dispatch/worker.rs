@@ -96,7 +96,7 @@ impl<'a> Worker<'a> {
     /// wrong; [`Worker::fault`] has it.
     pub fn run(&mut self, position: u64, progress: &Progress) -> Result<(), usize> {
         self.begin(position, progress);
-        // Nobody asks for what a workgroup does behind one that has faulted.
+        // Workgroups after one that has faulted can be skipped.
         while self.running != 0 && !progress.is_over(position) {
             if !self.round()? {
                 return Err(self.deadlock());

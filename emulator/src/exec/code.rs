@@ -13,7 +13,7 @@ pub(crate) struct Code {
     pub gfx: Gfx,
     /// The instructions in the order of their addresses, and behind each piece of code one for running off it.
     pub ops: Vec<Op>,
-    /// The instruction behind each of `ops`; `None` where the bytes are none.
+    /// The instruction behind each of `ops`; `None` where the bytes are not an instruction.
     pub insts: Vec<Option<Inst>>,
     /// Address of each of `ops` in dwords from `start`.
     at: Vec<u32>,
@@ -121,7 +121,7 @@ impl Code {
         }
     }
 
-    /// Whether no instruction goes, or may go, to another outside.
+    /// Whether no instruction jumps, or may jump, outside.
     pub fn is_closed(&self) -> bool {
         self.insts.iter().zip(&self.ops).all(|(inst, op)| {
             let Some(inst) = inst else { return true };
@@ -157,7 +157,7 @@ impl Code {
         self.index_at(u32::try_from(offset / 4).ok()?)
     }
 
-    /// The index of the instruction so many dwords behind `start`.
+    /// The index of the instruction this many dwords after `start`.
     fn index_at(&self, dword: u32) -> Option<u32> {
         self.at.binary_search(&dword).ok().map(|index| index as u32)
     }

@@ -126,7 +126,7 @@ impl<'m> Env<'m> {
         (self.arrived, self.opened, self.waves, self.alive, self.clock) = (0, 0, waves, waves, 0);
     }
 
-    /// Notes what went wrong, in which lane if it is one's doing.
+    /// Notes what went wrong, and the lane that caused it if there is one.
     #[cold]
     pub fn raise(&mut self, fault: Fault, lane: Option<u32>) -> Flow {
         self.fault = Some((Box::new(fault), lane));

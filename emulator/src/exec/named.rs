@@ -1,4 +1,4 @@
-//! Named barriers (gfx12): waves of a workgroup that have joined one wait for so many signals as it has members.
+//! Named barriers (gfx12): waves of a workgroup that have joined one wait for as many signals as it has members.
 //!
 //! AMD's manual of RDNA4 defines signals and the state that can be read; what initialising, joining and leaving do is as
 //! published for gfx1250, where compilers use them: LLVM's `llvm.amdgcn.s.barrier.*`, and the barriers of HipKittens.
@@ -71,7 +71,7 @@ fn number(w: &Wave, op: &Op) -> i32 {
 }
 
 impl Env<'_> {
-    /// The barrier of a number above 0; the others are no named ones.
+    /// The barrier of a number above 0; the others are not named barriers.
     fn named(&mut self, number: i32) -> Option<&mut Named> {
         if number <= 0 {
             return None;
@@ -131,7 +131,7 @@ handler! {
         w.joined = 0;
         w.set_scc(is_last);
     }
-    // Barrier 0 is none, and that of trap handlers (-2) is not for programs.
+    // 0 is not a barrier, and that of trap handlers (-2) is not for programs.
     Signal<const IS_FIRST: bool> |w, env, op| {
         let number = number(w, op);
         env.order_before(w, number as u64);

@@ -248,7 +248,7 @@ impl Dst {
     }
 }
 
-/// Where a scalar register lives in [`Wave::sgpr`]; `None` for NULL, `off` and what is no scalar register.
+/// Where a scalar register lives in [`Wave::sgpr`]; `None` for NULL, `off` and anything but a scalar register.
 pub(crate) fn scalar_slot(operand: &Operand) -> Option<u8> {
     use super::wave::slot;
     Some(match *operand {

@@ -11,7 +11,7 @@ use crate::inst::{HwReg, Inst, Operand};
 /// Makes a handler for each instruction of a table. `a`, `b` are the sources, `d` the destination's old value,
 /// `w` the wave. What the expression gives is the destination's new value; for a row that ends in
 /// - `nz`, SCC becomes whether that is not zero;
-/// - `scc`, the expression gives a pair, of which SCC becomes the second;
+/// - `scc`, the expression gives a pair, and SCC becomes its second part;
 /// - `cmp`, the expression is a condition, and SCC becomes it.
 macro_rules! table {
     ($name:ident($inst:ident); $($($mnemonic:literal)|+ => $shape:ident $result:ident |$($arg:ident),+| $body:expr;)*) => {
@@ -294,7 +294,7 @@ fn quadmask(bits: u64) -> u64 {
     (0..16).map(|quad| u64::from(bits >> (quad * 4) & 0xf != 0) << quad).sum()
 }
 
-/// All four bits of each group of which one is set.
+/// All four bits of each group in which one is set.
 fn wqm(bits: u64) -> u64 {
     (0..16).map(|quad| if bits >> (quad * 4) & 0xf != 0 { 0xf << (quad * 4) } else { 0 }).sum()
 }

@@ -210,7 +210,7 @@ fn load_past_the_end(w: &mut Wave, env: &mut Env<'_>, op: &Op, address: u64) -> 
         let mut bytes = [0; 4];
         let at = u32::from(n) * 4;
         let there = inside.saturating_sub(at).min(4) as usize;
-        // SAFETY: that many bytes lie within the allocation, and are no more than `bytes` has.
+        // SAFETY: that many bytes lie within the allocation, and `bytes` is at least as long.
         unsafe {
             pointer(address + u64::from(at)).copy_to_nonoverlapping(bytes.as_mut_ptr(), there);
         }
@@ -287,7 +287,7 @@ impl Exec for BufferLoad {
                     if let Some(flow) = env.note_scalar(w, op, Some(into), address, size as u32) {
                         return flow;
                     }
-                    // SAFETY: the range was found to lie within an allocation, and is no longer than `bytes`.
+                    // SAFETY: the range was found to lie within an allocation, and `bytes` is at least as long.
                     unsafe { pointer(address).copy_to_nonoverlapping(bytes.as_mut_ptr(), size as usize) };
                 } else if n != 0 && start.is_multiple_of(unit) && env.find(op, address).is_none() {
                     // As in `load_past_the_end`.

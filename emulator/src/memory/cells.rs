@@ -53,7 +53,7 @@ struct Before {
 pub(super) struct Maps {
     threads: [OnceLock<Map>; MOST_THREADS],
     before: OnceLock<Before>,
-    /// The number of the last actor in each thread's cells; whoever holds it has all cells to itself.
+    /// The number of the last actor in each thread's cells; its holder has all cells to itself.
     last_actors: Mutex<[u32; MOST_THREADS]>,
 }
 
@@ -89,7 +89,7 @@ struct Shared {
 }
 
 impl Memory {
-    /// Check mode's cells for at most so many threads, for one launch at a time: others wait.
+    /// Check mode's cells for at most this many threads, for one launch at a time: others wait.
     pub fn cells(&self, threads: usize) -> Result<Cells<'_>, MemoryError> {
         let mut last_actors = self.cells.last_actors.lock().unwrap_or_else(PoisonError::into_inner);
         let reserve = Region::reserve_anywhere;
@@ -102,7 +102,7 @@ impl Memory {
                 match new {
                     Ok(new) => drop(map.set(new)),
                     Err(error) if ready == 0 => return Err(error),
-                    // Where address space is short, one thread has to do.
+                    // If address space is short, one thread has to be enough.
                     Err(_) => break,
                 }
                 let large = |allocation: &&super::Allocation| allocation.size >= LARGE_PAGE;
@@ -180,7 +180,7 @@ impl<'m> Cells<'m> {
         self.threads
     }
 
-    /// A launch's notes, for each of so many threads, at most [`Cells::threads`].
+    /// A launch's notes, for each of this many threads, at most [`Cells::threads`].
     pub fn tracks(&mut self, threads: usize) -> Vec<Track<'m>> {
         let memory = self.memory;
         let maps = memory.cells.threads[..self.threads].iter().filter_map(OnceLock::get);

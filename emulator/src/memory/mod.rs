@@ -36,7 +36,7 @@ pub enum MemoryError {
     Reserve {
         /// Bytes asked for.
         bytes: u64,
-        /// The operating system's words.
+        /// The operating system's message.
         cause: String,
     },
     /// The device's memory is used up.
@@ -82,7 +82,7 @@ pub struct Allocation {
 }
 
 impl Allocation {
-    /// Address behind the last byte.
+    /// Address after the last byte.
     pub fn end(&self) -> u64 {
         self.base + self.size
     }
@@ -90,7 +90,8 @@ impl Allocation {
 
 impl fmt::Display for Allocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "allocation {} ({} bytes at {:#x}", self.id, self.size, self.base)?;
+        let s = if self.size == 1 { "" } else { "s" };
+        write!(f, "allocation {} ({} byte{s} at {:#x}", self.id, self.size, self.base)?;
         if let Some(label) = &self.label {
             write!(f, ", {label}")?;
         }
@@ -277,7 +278,7 @@ impl Memory {
             return Ok(());
         }
         let from = self.check(address, into.len() as u64)?;
-        // SAFETY: the range lies within an allocation, hence within the region, which is mapped readable as
+        // SAFETY: the range lies within an allocation, and so within the region, which is mapped readable as
         // long as `self` lives; `into` is the caller's own memory, or lies in the region, where copying
         // overlapping bytes with `copy` is defined.
         unsafe { std::ptr::copy(from, into.as_mut_ptr(), into.len()) };

@@ -1,6 +1,6 @@
 //! A kernel written with the crate `rocm_kernel_macros`, which has attributes of its own, on this project's runtime.
 //!
-//! The macros copy what is marked to a crate in `kernel_sources/`, and build that with the cargo in PATH.
+//! The macros copy the marked items to a crate in `kernel_sources/`, and build it with the cargo in PATH.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! Kernels of one's own: they are in the folder `kernels`, their launch wrappers in [`kernels`].
+//! Your kernels: their source is in the folder `kernels`, their launch wrappers are in [`kernels`].
 
 /// A module for each module of the kernels' crate, with a function for each kernel.
 pub mod kernels {

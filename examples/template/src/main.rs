@@ -1,4 +1,4 @@
-//! Smooths a step on every device: the AMD GPUs, or emulated ones where there are none.
+//! Smooths a step on every device: the AMD GPUs, or emulated ones if there are none.
 
 use candle_amdgpu::{Device, DeviceBuffer, LaunchConfig, Result};
 

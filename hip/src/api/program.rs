@@ -254,7 +254,7 @@ pub(super) fn variable(
     Ok((address + offset as u64) as *mut c_void)
 }
 
-/// The direction of a copy to a variable is checked here, since the variable's address is no argument.
+/// The direction of a copy to a variable is checked here, since the variable's address is not an argument.
 pub(super) fn to_symbol(kind: hipMemcpyKind) -> Result<(), Error> {
     match kind {
         HIP_MEMCPY_HOST_TO_DEVICE | HIP_MEMCPY_DEVICE_TO_DEVICE | HIP_MEMCPY_DEFAULT => Ok(()),

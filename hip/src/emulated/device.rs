@@ -89,7 +89,7 @@ impl Device {
         streams.iter().filter_map(Weak::upgrade).chain([self.default_stream.clone()]).collect()
     }
 
-    /// Waits until nothing runs, and leaves faults for whoever asks for them.
+    /// Waits until nothing runs, and keeps faults for the next call that asks for them.
     pub(crate) fn wait_idle(&self) {
         for stream in self.streams() {
             stream.wait_idle();

@@ -1,7 +1,7 @@
 //! Handles of streams, events, modules, functions and pools.
 //!
-//! A handle is a number in a pointer's clothes. It is never dereferenced and never given out twice, so a stale or
-//! invented one is an error and not a crash.
+//! A handle is a number disguised as a pointer. It is never dereferenced and never reused, so a stale or invented one is an
+//! error and not a crash.
 
 use std::collections::HashMap;
 use std::ffi::c_void;

@@ -109,7 +109,9 @@ impl Blocks {
     /// What is known about an address that is in no block.
     fn detail(&self, address: u64) -> String {
         if let Some(block) = self.find(address) {
-            return format!("; it is {} bytes into an allocation at {:#x}", address - block.base, block.base);
+            let offset = address - block.base;
+            let s = if offset == 1 { "" } else { "s" };
+            return format!("; it is {offset} byte{s} into an allocation at {:#x}", block.base);
         }
         let freed = self.freed.read().unwrap_or_else(PoisonError::into_inner);
         match freed.iter().find(|(base, size)| address >= *base && address - base < *size) {
@@ -323,7 +325,7 @@ impl Runtime {
     /// Copies in `stream`.
     ///
     /// # Safety
-    /// An address that is no device memory is host memory of `size` bytes, valid for the copy.
+    /// An address that is not device memory is host memory of `size` bytes, valid for the copy.
     pub(crate) unsafe fn copy(
         &self,
         dst: *mut c_void,

@@ -21,7 +21,7 @@ pub struct Occupancy {
     /// Workgroups on each multiprocessor: a compute unit on CDNA, a workgroup processor on RDNA. Zero if not even
     /// one fits.
     pub workgroups: u32,
-    /// What there is too little of for more.
+    /// What is too scarce for more.
     pub limit: Limit,
 }
 

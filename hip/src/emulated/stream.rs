@@ -8,7 +8,7 @@
 //!
 //! A kernel's fault does not fail the launch, which only submits. The stream keeps it, drops the work that follows,
 //! and the next call that waits for the stream returns it. That call clears it: unlike a GPU, an emulated device
-//! is none the worse for a fault, and the tests that follow one in the same process should pass.
+//! survives a fault, and the tests that follow one in the same process should pass.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -89,7 +89,7 @@ impl Stream {
         }
     }
 
-    /// Waits for the stream, and leaves a fault for whoever asks for it.
+    /// Waits for the stream, and keeps a fault for the next call that asks for it.
     pub(crate) fn wait_idle(&self) {
         drop(self.pending());
     }

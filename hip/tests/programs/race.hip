@@ -1,4 +1,4 @@
-// Sums in LDS with a barrier too few, which does no harm in ascending order on one core: not a program that should pass
+// Sums in LDS and lacks a barrier, which makes no difference in ascending order on one core: not a program that should pass
 // in check mode. The barrier after the first loop is there if SAFE is defined.
 #include "check.h"
 

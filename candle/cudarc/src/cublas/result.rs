@@ -8,11 +8,11 @@ use std::ffi::{c_int, c_void};
 /// An error of a matrix product.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CublasError {
-    /// The runtime's, or sizes that cannot be.
+    /// The runtime's, or impossible sizes.
     #[error(transparent)]
     Driver(#[from] DriverError),
-    /// Operands of several types.
-    #[error("a product of {a} and {b} to {c}: the three must be of one type, convert them first")]
+    /// Operands of different types.
+    #[error("a product of {a} and {b} to {c}: all three must have the same type; convert them first")]
     MixedTypes {
         /// Elements of A.
         a: GemmType,
@@ -22,7 +22,7 @@ pub enum CublasError {
         c: GemmType,
     },
     /// A size below 0.
-    #[error("a product with {name} = {value}: it may not be negative")]
+    #[error("a product with {name} = {value}: it must not be negative")]
     NegativeSize {
         /// Which.
         name: &'static str,
@@ -31,7 +31,7 @@ pub enum CublasError {
     },
 }
 
-/// The text, as people read it where `main` returns the error.
+/// The text: it is what people read if `main` returns the error.
 impl std::fmt::Debug for CublasError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         std::fmt::Display::fmt(self, f)
@@ -45,7 +45,7 @@ impl std::fmt::Debug for CublasError {
 /// as large as the sizes say; `alpha` and `beta` point to values of the type that `compute` says.
 ///
 /// # Errors
-/// If the sizes cannot be, or what the runtime reports.
+/// If the sizes are impossible, or what the runtime reports.
 #[expect(clippy::too_many_arguments, reason = "the C function has them")]
 pub unsafe fn gemm_strided_batched_ex(
     handle: cublasHandle_t,
@@ -101,7 +101,7 @@ pub unsafe fn gemm_strided_batched_ex(
     Ok(done.map_err(|error| stream.context().error(error))?)
 }
 
-/// A size or distance, which may not be negative.
+/// A size or distance, which must not be negative.
 fn size(name: &'static str, value: i64) -> Result<usize, CublasError> {
     usize::try_from(value).map_err(|_| CublasError::NegativeSize { name, value })
 }

@@ -82,7 +82,7 @@ impl cudaDataType_t {
     }
 }
 
-/// Which of its algorithms cuBLAS takes; it makes no difference here.
+/// The algorithm that cuBLAS uses; it makes no difference here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum cublasGemmAlgo_t {
     /// The library's choice.

@@ -60,7 +60,7 @@ impl CudaContext {
     }
 
     /// The context's own queue, which all threads share: CUDA has one for each thread here, and Candle takes that of
-    /// the thread that made the device.
+    /// the thread that created the device.
     pub fn per_thread_stream(self: &Arc<Self>) -> Arc<CudaStream> {
         CudaStream::new(self.clone(), self.stream.clone())
     }
@@ -95,7 +95,7 @@ impl CudaContext {
         self.device.synchronize().map_err(|error| self.error(error))
     }
 
-    /// Whether queues wait for each other where one uses the other's memory.
+    /// Whether queues wait for each other when one uses the other's memory.
     pub fn is_event_tracking(&self) -> bool {
         self.ordered.load(Ordering::Relaxed)
     }
@@ -103,7 +103,7 @@ impl CudaContext {
     /// Lets queues use each other's memory without waiting for each other.
     ///
     /// # Safety
-    /// From now on it is the caller who orders them.
+    /// From now on, the caller orders them.
     pub unsafe fn disable_event_tracking(&self) {
         self.ordered.store(false, Ordering::Relaxed);
     }

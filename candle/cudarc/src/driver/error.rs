@@ -9,7 +9,7 @@ pub struct DriverError(Box<Inner>);
 
 #[derive(Clone, PartialEq, Eq)]
 struct Inner {
-    /// The device's target, `gfx1100` for example, where one was found.
+    /// The device's target, such as `gfx1100`, if one was found.
     target: Option<String>,
     error: Error,
 }

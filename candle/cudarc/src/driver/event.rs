@@ -3,14 +3,14 @@
 use super::{CudaStream, DriverError};
 use std::sync::Arc;
 
-/// All that a queue was given up to one moment.
+/// The work of a queue up to one moment.
 pub struct CudaEvent {
     pub(super) event: candle_amdgpu::Event,
     pub(super) stream: Arc<CudaStream>,
 }
 
 impl CudaEvent {
-    /// Waits until the queue has got there.
+    /// Waits until the queue has reached it.
     ///
     /// # Errors
     /// What the runtime reports.

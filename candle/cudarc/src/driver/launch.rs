@@ -4,10 +4,10 @@ use super::{CudaEvent, CudaFunction, CudaSlice, CudaStream, CudaView, CudaViewMu
 use std::ffi::c_void;
 use std::ptr;
 
-/// Most arguments of a launch that needs no allocation.
+/// The most arguments of a launch that needs no allocation.
 const FEW: usize = 32;
 
-/// Grid and workgroup of a launch, as the caller wants them.
+/// Grid and workgroup of a launch, as the caller asks for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaunchConfig {
     /// Workgroups in x, y and z.
@@ -24,7 +24,7 @@ impl LaunchConfig {
         LaunchConfig { grid_dim: (n.div_ceil(1024), 1, 1), block_dim: (1024, 1, 1), shared_mem_bytes: 0 }
     }
 
-    /// For this kernel: the geometry that it states for itself, where it does.
+    /// For this kernel: the geometry that it states for itself, if it states one.
     fn resolve(self, function: &candle_amdgpu::Function) -> candle_amdgpu::LaunchConfig {
         let [grid, block] = [self.grid_dim, self.block_dim].map(|(x, y, z)| [x, y, z]);
         let config = candle_amdgpu::LaunchConfig::explicit(grid, block, self.shared_mem_bytes);
@@ -57,7 +57,7 @@ impl<'a> LaunchArgs<'a> {
     /// The arguments are what the kernel expects, and memory is as large as it needs.
     ///
     /// # Errors
-    /// If there are too few arguments or device and kernel cannot do the geometry.
+    /// If there are too few arguments, or the device or the kernel does not support the geometry.
     pub unsafe fn launch(
         &mut self,
         config: LaunchConfig,

@@ -34,7 +34,7 @@ impl<T> CudaSlice<T> {
         self.len
     }
 
-    /// Whether there is no element.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -72,7 +72,7 @@ impl<T> CudaSlice<T> {
     /// The elements of a range, to be read.
     ///
     /// # Panics
-    /// If the range is not inside, as a slice of Rust does.
+    /// If the range is not inside, like Rust's slices.
     pub fn slice(&self, range: impl RangeBounds<usize>) -> CudaView<'_, T> {
         self.as_view().slice(range)
     }
@@ -85,7 +85,7 @@ impl<T> CudaSlice<T> {
     /// The elements of a range, to be written.
     ///
     /// # Panics
-    /// If the range is not inside, as a slice of Rust does.
+    /// If the range is not inside, like Rust's slices.
     pub fn slice_mut(&mut self, range: impl RangeBounds<usize>) -> CudaViewMut<'_, T> {
         self.as_view_mut().slice(range)
     }
@@ -144,7 +144,7 @@ impl<'a, T> CudaView<'a, T> {
         self.len
     }
 
-    /// Whether there is no element.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -152,7 +152,7 @@ impl<'a, T> CudaView<'a, T> {
     /// The elements of a range.
     ///
     /// # Panics
-    /// If the range is not inside, as a slice of Rust does.
+    /// If the range is not inside, like Rust's slices.
     pub fn slice(&self, range: impl RangeBounds<usize>) -> CudaView<'a, T> {
         let (address, len) = inside::<T>(self.address, self.len, range);
         CudaView { address, len, ..*self }
@@ -185,7 +185,7 @@ impl<'a, T> CudaViewMut<'a, T> {
         self.len
     }
 
-    /// Whether there is no element.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -208,7 +208,7 @@ impl<'a, T> CudaViewMut<'a, T> {
     /// The elements of a range, to be written.
     ///
     /// # Panics
-    /// If the range is not inside, as a slice of Rust does.
+    /// If the range is not inside, like Rust's slices.
     pub fn slice_mut(&mut self, range: impl RangeBounds<usize>) -> CudaViewMut<'_, T> {
         let (address, len) = inside::<T>(self.address, self.len, range);
         CudaViewMut { address, len, stream: self.stream, element: PhantomData }

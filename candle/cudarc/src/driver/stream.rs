@@ -9,7 +9,7 @@ use candle_amdgpu::{DeviceView, DeviceViewMut, Error, Stream};
 use std::ptr;
 use std::sync::Arc;
 
-/// A queue of a device: what is given to it runs in order.
+/// A queue of a device, which runs its work in order.
 #[derive(Debug)]
 pub struct CudaStream {
     context: Arc<CudaContext>,
@@ -36,7 +36,7 @@ impl CudaStream {
         &self.stream
     }
 
-    /// Waits until everything is done that was given to it.
+    /// Waits until everything in the queue is done.
     ///
     /// # Errors
     /// What the runtime reports, including faults of kernels that have run since the last synchronisation.
@@ -52,7 +52,7 @@ impl CudaStream {
         Ok(CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE)
     }
 
-    /// A point behind all that was given to it.
+    /// A point after everything in the queue so far.
     ///
     /// # Errors
     /// What the runtime reports.
@@ -61,7 +61,7 @@ impl CudaStream {
         Ok(CudaEvent { event, stream: self.clone() })
     }
 
-    /// What it is given from now on begins after the event.
+    /// Later work starts after the event.
     ///
     /// # Errors
     /// What the runtime reports.
@@ -69,7 +69,7 @@ impl CudaStream {
         self.checked(self.stream.wait_event(&event.event))
     }
 
-    /// What it is given from now on begins after what `other` was given.
+    /// Later work starts after the work that is now in `other`.
     ///
     /// # Errors
     /// What the runtime reports.
@@ -85,7 +85,7 @@ impl CudaStream {
     /// `len` elements of any bytes.
     ///
     /// # Safety
-    /// Each element is written before it is read, unless any bytes are one.
+    /// Each element is written before it is read, unless all bytes are valid.
     ///
     /// # Errors
     /// If there is no memory for them.
@@ -134,7 +134,7 @@ impl CudaStream {
         Ok(slice)
     }
 
-    /// A copy in host memory, once everything is done that was given to the queue.
+    /// A copy in host memory, once everything in the queue is done.
     ///
     /// # Errors
     /// What the runtime reports, including faults of kernels that have run before.
@@ -185,7 +185,7 @@ impl CudaStream {
         }
     }
 
-    /// Copies to the beginning of host memory, once everything is done that was given to the queue.
+    /// Copies to the beginning of host memory, once everything in the queue is done.
     ///
     /// # Errors
     /// If `dst` is shorter, or what the runtime reports, including faults of kernels that have run before.
@@ -254,8 +254,8 @@ impl CudaStream {
         SyncOnDrop(Some(Pair { user: self, owner }))
     }
 
-    /// What this queue is given from now on begins after what `other` was given. There is no one to tell of a
-    /// failure, so that the next synchronisation has it.
+    /// Later work of this queue starts after the work that is now in `other`. A failure cannot be returned here, so the next
+    /// synchronisation reports it.
     pub(super) fn order(&self, other: &CudaStream) {
         if let Err(error) = self.stream.wait_for(&other.stream) {
             self.stream.fail(error);
@@ -271,7 +271,7 @@ impl PartialEq for CudaStream {
 
 impl Eq for CudaStream {}
 
-/// As long as it lives, a queue uses memory of another.
+/// As long as it lives, a queue uses memory of another queue.
 #[derive(Debug)]
 #[must_use = "it ends the use of the memory when it is dropped"]
 pub struct SyncOnDrop<'a>(Option<Pair<'a>>);

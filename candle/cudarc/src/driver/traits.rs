@@ -1,19 +1,19 @@
-//! What memory can hold, and what can be copied from and to.
+//! What memory can hold, and what can be copied from or to.
 
 use super::{CudaSlice, CudaStream, CudaView, CudaViewMut, SyncOnDrop};
 use candle_amdgpu::{bf16, f8e4m3, f16};
 use std::sync::Arc;
 
-/// A type that host and device lay out alike, and that a kernel can be given by value.
+/// A type with the same layout on host and device, which a kernel can take by value.
 ///
 /// # Safety
 /// It has no padding, and the device's type has its layout.
 pub unsafe trait DeviceRepr {}
 
-/// A type for which zero bytes are a value.
+/// A type that is valid if all its bytes are zero.
 ///
 /// # Safety
-/// They are.
+/// It is.
 pub unsafe trait ValidAsZeroBits {}
 
 macro_rules! plain {
@@ -40,7 +40,7 @@ pub trait DeviceSlice<T> {
     /// The queue that owns it.
     fn stream(&self) -> &Arc<CudaStream>;
 
-    /// Whether there is no element.
+    /// Whether it is empty.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -102,7 +102,7 @@ pub trait HostSlice<T> {
     /// The number of elements.
     fn len(&self) -> usize;
 
-    /// Whether there is no element.
+    /// Whether it is empty.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }

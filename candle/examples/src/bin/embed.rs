@@ -19,7 +19,7 @@ use candle_transformers::models::bert::{BertModel, Config};
 use clap::Parser;
 use tokenizers::Tokenizer;
 
-/// Most by which an element of a unit vector may differ from the CPU's: sums of 384 to 1,536 f32 products in another
+/// The most that an element of a unit vector may differ from the CPU's: sums of 384 to 1,536 f32 products in another
 /// order, six layers deep.
 const TOLERANCE: f32 = 1e-4;
 

@@ -3,8 +3,8 @@
 //!     cargo run --bin generate -- MODEL.gguf --tokenizer tokenizer.json
 //!     cargo run --bin generate                 # a small model, made on the spot with random weights
 //!
-//! Both backends take the likeliest token each time. They quantize what the weights are multiplied by in different
-//! blocks, so that where two tokens are about as likely, they may take different ones: then their logits say so.
+//! Both backends take the likeliest token each time. They quantize the activations in different blocks, so they may choose
+//! differently between two tokens that are about as likely; their logits show that.
 //! Exit status: 0 if all tokens are the same, or the first that differs is such a case.
 
 use std::fs::File;
@@ -21,7 +21,7 @@ use candle_transformers::models::quantized_llama::ModelWeights;
 use clap::Parser;
 use tokenizers::Tokenizer;
 
-/// Most by which logits may differ from the CPU's, as a part of the largest one: activations are rounded to 8 bits on
+/// The most that logits may differ from the CPU's, as a fraction of the largest one: activations are rounded to 8 bits on
 /// both sides, in blocks of 32 here and of 256 there.
 const TOLERANCE: f32 = 0.05;
 

@@ -14,7 +14,7 @@ use candle_nn::loss::cross_entropy;
 use candle_nn::optim::{AdamW, Optimizer, ParamsAdamW};
 use clap::Parser;
 
-/// Most by which a loss may differ from the CPU's, as a part of it.
+/// The most that a loss may differ from the CPU's, as a fraction of it.
 const TOLERANCE: f32 = 0.01;
 
 const SPIRALS: usize = 3;

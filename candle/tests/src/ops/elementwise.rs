@@ -146,12 +146,12 @@ pub fn select() -> Vec<Op> {
     ops
 }
 
-/// From each type to each but i16 and i32, to which Candle converts on the CPU alone.
+/// From each type to each except i16 and i32, which Candle converts to on the CPU only.
 pub fn cast() -> Vec<Op> {
     let mut ops = Vec::new();
     for to in ALL.into_iter().filter(|to| !matches!(to, DType::I16 | DType::I32)) {
         for strided in [false, true] {
-            // On the CPU, Candle's conversion from f8e4m3 to f64 calls itself without end.
+            // On the CPU, Candle's conversion from f8e4m3 to f64 recurses endlessly.
             let from: Vec<DType> =
                 ALL.into_iter().filter(|&from| (from, to) != (DType::F8E4M3, DType::F64)).collect();
             ops.push(Op::new(format!("to {to:?}, strided {strided}"), &from, move |make: &Make| {

@@ -2,7 +2,7 @@
 
 use crate::{FLOATS, Make, Op};
 
-/// Each way in which Candle's operands can lie, and sizes that no tile divides.
+/// Each way that Candle's operands can be laid out, and sizes that no tile divides.
 pub fn ops() -> Vec<Op> {
     let mut all = vec![
         Op::new("matmul", &FLOATS, |make: &Make| {

@@ -11,7 +11,7 @@ use crate::fault::{Access, Fault, Nearest, OtherAccess, Space};
 use crate::gfx::Generation;
 use crate::memory;
 
-/// An access, with whose it is and what its workgroup has.
+/// An access, with the wave that makes it and what its workgroup has.
 #[derive(Clone, Copy)]
 struct Look<'a> {
     env: &'a Env<'a>,
@@ -129,7 +129,7 @@ impl Env<'_> {
         note_baseline::<IN_LDS>(self, wave, lanes)
     }
 
-    /// As [`Env::note`], compiled for the features of whoever calls it.
+    /// As [`Env::note`], compiled for the features of its caller.
     #[inline(always)]
     fn note_with<const IN_LDS: bool>(&mut self, wave: &Wave, lanes: Lanes<'_>) -> Option<Flow> {
         if IN_LDS {
@@ -147,7 +147,7 @@ impl Env<'_> {
     }
 }
 
-/// Where no memory is: the place that stands for something other than memory which orders waves.
+/// An address without memory: it stands for something other than memory that orders waves.
 fn ordering_place(what: u64) -> Place {
     (false, u64::MAX - what)
 }

@@ -20,7 +20,7 @@ pub(super) struct List {
 /// What check mode has to know about an instruction.
 #[derive(Clone, Default)]
 pub(super) struct Facts {
-    /// There is nothing to know: a hint.
+    /// Nothing to know: a hint.
     pub nothing: bool,
     /// There is nothing to know but `settled` and `parts`: registers alone are touched.
     pub plain: bool,
@@ -350,7 +350,7 @@ fn queues(inst: &Inst, generation: Generation) -> (Vec<usize>, bool) {
     match inst.format {
         Format::Smem => (vec![if generation == Generation::Gfx12 { SCALAR } else { LDS }], true),
         Format::Ds => (vec![LDS], false),
-        // Who knows what it leads to.
+        // Nobody knows where it leads.
         Format::Flat if is_store => (vec![store, LDS], true),
         Format::Flat | Format::Global | Format::Scratch | Format::Mubuf if is_store => (vec![store], false),
         Format::Flat if !loads_to_lds(inst) => (vec![LOAD, LDS], true),
@@ -366,7 +366,7 @@ fn loads_to_lds(inst: &Inst) -> bool {
         && (inst.mods.lds || inst.name.contains("_load_lds_"))
 }
 
-/// How much a wait leaves on which counters.
+/// The counters that a wait waits for, and how much it leaves on each.
 fn waits(inst: &Inst) -> Vec<(usize, usize)> {
     if inst.format != Format::Sopp && inst.format != Format::Sopk {
         return Vec::new();

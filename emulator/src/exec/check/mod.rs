@@ -1,4 +1,4 @@
-//! Check mode: bugs that need not show in the results, found by what each instruction reads and writes.
+//! Check mode: bugs that may not show in the results, found from what each instruction reads and writes.
 //!
 //! Registers, LDS and global memory have shadows that say whether they were written; loads under way are
 //! followed until they are waited for; and every LDS and global dword remembers its last write and read. [`race`]
@@ -221,7 +221,7 @@ impl<'m> Check<'m> {
         None
     }
 
-    /// The barriers at which waves are, where others have ended, and the branches that led there.
+    /// The barriers where waves are, where others have ended, and the branches that led there.
     pub fn barrier_places(&self, code: &Code, opened: u32) -> Vec<CodePlace> {
         let mut places: Vec<CodePlace> = Vec::new();
         let mut add = |what, op| {

@@ -1,11 +1,11 @@
 //! What depends on a lane that was off when another one read it.
 //!
 //! Lanes read each other by DPP, `v_permlane…`, `ds_swizzle`, `ds_bpermute` and `global_load_tr…`. Of a lane that is off
-//! these give zero, or (`v_permlane64`) whatever its register has: never what the program's author meant. It is no fault yet, since programs
+//! these give zero, or (`v_permlane64`) whatever its register has: never what the program's author meant. It is not a fault yet, since programs
 //! often read a neighbour and then do not use it. The result is followed, lane by lane in vector registers and bit by bit
 //! in lane masks, until it decides an address, a branch or which lanes go on, or goes to LDS or global memory.
 //!
-//! What is no such read:
+//! What does not count as such a read:
 //! - `v_readlane`: compilers keep scalars in the lanes of a register, whatever EXEC says. `v_readfirstlane` reads a lane
 //!   that is on.
 //! - A read that asks for lanes that are off (`fi:1`).

@@ -73,7 +73,7 @@ impl Mark {
 }
 
 impl Cell {
-    /// What nothing would tell of any more if `mark` were noted: of the actors behind `first`.
+    /// What would be forgotten if `mark` were noted, of the actors after `first`.
     #[inline(always)]
     pub fn lost_to(&self, mark: Mark, writes: bool, first: u32) -> Option<Touched> {
         let old = if writes { self.write } else { self.read };
@@ -83,7 +83,7 @@ impl Cell {
     }
 }
 
-/// Which bytes of a dword were accessed in which way.
+/// How each byte of a dword was accessed.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Touched {
     written: u32,
@@ -139,7 +139,7 @@ struct Actor {
     epoch: u32,
 }
 
-/// An atomic on an address: by whom, and the wave's last actor whose stores had arrived.
+/// An atomic on an address: who made it, and the wave's last actor whose stores had arrived.
 #[derive(Clone, Copy)]
 struct Release {
     actor: u32,
@@ -317,7 +317,7 @@ impl Races {
         self.arriving.push(late);
     }
 
-    /// The wave has waited for a late access, having come to so many barriers.
+    /// The wave has waited for a late access, having come to this many barriers.
     pub fn settle(&mut self, late: u32, arrivals: u32) {
         let last = self.last_actor();
         self.late[late as usize].settled = Some((arrivals, last));
@@ -383,8 +383,7 @@ impl Races {
     }
 
     /// Notes an access in a cell. Of reads, LDS has room for those of two waves: whichever of the two writes later, the
-    /// other one's read is known. Global memory keeps another workgroup's, if nothing can order that before whoever
-    /// writes later.
+    /// other one's read is known. Global memory keeps another workgroup's, if nothing can order that before a later write.
     #[inline(always)]
     pub fn note<const IN_LDS: bool>(&self, cell: &mut Cell, reader: &mut Mark, mark: Mark, writes: bool) {
         if writes {
@@ -491,7 +490,7 @@ impl Races {
             let by = self.actors[(last.actor - self.first) as usize - 1];
             (by.group, by.wave, by.epoch) == (group, wave, epoch)
         });
-        // Nobody has been at the place in between: whoever comes sees this one.
+        // There was no other access to the place in between: the next one sees this one.
         match last {
             Some(last) => *last = release,
             None => releases.push(release),

@@ -2,7 +2,7 @@ use super::*;
 use crate::fault::{Access, Nearest, Space};
 use Gfx::{Gfx90a, Gfx942, Gfx1011, Gfx1030, Gfx1100, Gfx1151, Gfx1201};
 
-/// Memory with 256 bytes of which each holds its offset.
+/// Memory with 256 bytes, each of which holds its offset.
 fn bytes() -> (Memory, u64) {
     let memory = Memory::new(1 << 24).unwrap();
     let address = memory.alloc(256, None).unwrap();
@@ -187,7 +187,7 @@ fn an_access_outside_names_lane_and_allocation() {
     let nearest = Nearest { allocation: memory.allocation(address), offset: 253 };
     let fault = Fault::OutOfBounds { access: Access::Write, address: address + 253, size: 4, nearest };
     assert_eq!(out.fault, Some((fault, Some(21))));
-    // The same address in a lane that is off does no harm.
+    // The same address in a lane that is off does not matter.
     let out = run_with(Gfx1030, &memory, program, |wave, _| {
         set_address(wave, 0, address);
         set_lanes(wave, 0, |lane| if lane == 21 { 253 } else { 0 });
@@ -413,7 +413,7 @@ fn without_active_lanes_memory_instructions_do_nothing() {
     }
 }
 
-/// Memory with two allocations of 12 and of 28 bytes, of which each byte holds its offset.
+/// Memory with two allocations of 12 and 28 bytes, in which each byte holds its offset.
 fn odd_bytes() -> (Memory, u64, u64) {
     let memory = Memory::new(1 << 24).unwrap();
     let [a, b] = [12, 28].map(|size| {
@@ -730,7 +730,7 @@ fn loads_transpose_between_lanes() {
     let bytes = |v: [u32; 4]| v[0] | v[1] << 8 | v[2] << 16 | v[3] << 24;
     assert_eq!([4, 5].map(|v| out.v(v, 13)), [bytes([37, 45, 53, 61]), bytes([101, 109, 117, 125])]);
     assert_eq!([4, 5].map(|v| out.v(v, 16)), [bytes([128, 136, 144, 152]), bytes([192, 200, 208, 216])]);
-    // Nobody has published what waves of 64 lanes get.
+    // What waves of 64 lanes get is not published.
     let out = run_with(Gfx1201, &memory, program, |wave, _| {
         *wave = Wave::new(64);
         wave.sgpr[usize::from(slot::EXEC)] = 1;

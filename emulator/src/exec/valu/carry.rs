@@ -80,7 +80,7 @@ pub(super) fn entry(name: &str) -> Option<Entry> {
     })
 }
 
-/// How far a division scales its operands, and from which difference of exponents on the result is scaled back.
+/// How far a division scales its operands, and the difference of exponents from which the result is scaled back.
 struct Scale {
     by: i32,
     extreme: i32,

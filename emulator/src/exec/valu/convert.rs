@@ -192,7 +192,7 @@ impl Fp8 {
             _ => sign | 0x7c,
         };
         if x.is_infinite() {
-            // An infinity is no overflow: it stays one where the format has it.
+            // An infinity is not an overflow: it stays infinite if the format has infinities.
             return if !self.fnuz && self.man == 2 { sign | 0x7c } else { overflow };
         }
         let exact = soft::unpack::<soft::F32>(x.to_bits().into(), Env::IEEE);

@@ -78,7 +78,7 @@ impl Exec for ReadFirstLane {
     }
 }
 
-/// A lane number, of which as many bits count as the wave has lanes for.
+/// A lane number, modulo the number of lanes of the wave.
 #[inline(always)]
 fn lane_number(wave: &Wave, src: Src) -> usize {
     (wave.scalar(src) & (wave.size() - 1)) as usize

@@ -301,7 +301,7 @@ impl Exec for TracedScalar {
         let Some(inner) = op.pair.as_deref() else { return Flow::Next };
         let (trace, mode) = (Trace::unpack(op.imm), Mode::new(wave.mode, None));
         let mut values = [0, 1, 2].map(|n| u64::from(wave.scalar(inner.src[n])));
-        // The accumulator of `s_fmac` is no source of its own.
+        // The accumulator of `s_fmac` is not a separate source.
         if let (What::Fma, Src::Const([0, 0]), Dst::Sgpr(slot)) = (trace.what, inner.src[2], inner.dst[0]) {
             values[2] = u64::from(wave.sgpr[usize::from(slot)]);
         }

@@ -226,7 +226,7 @@ fn signs(row: &mut Row, mods: Mods, i: usize, sign: u32) {
     if mods.abs >> i & 1 != 0 {
         row.0.iter_mut().for_each(|x| *x &= !sign);
     }
-    // VOP3P has one sign for an operand that is no pair.
+    // VOP3P has one sign for an operand that is not a pair.
     if (mods.neg | mods.neg_lo) >> i & 1 != 0 {
         row.0.iter_mut().for_each(|x| *x ^= sign);
     }

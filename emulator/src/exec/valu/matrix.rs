@@ -126,7 +126,7 @@ impl Spec {
         };
         let (a, b) = types.split_once('_').unwrap_or((types, types));
         let (a, b) = (Element::parse(a)?, Element::parse(b)?);
-        // A constant is no matrix, though an encoding can name one.
+        // A constant is not a matrix, though an encoding can name one.
         let registers = match *inst.srcs().first()? {
             Operand::Vgpr { count, .. } | Operand::Agpr { count, .. } | Operand::Sgpr { count, .. } => count,
             _ => return None,

@@ -38,22 +38,22 @@ const SECTIONS: [(Confidence, &str, &str); 4] = [
     (Confidence::Exact, "Exact", "Defined to the bit, and so computed."),
 ];
 
-/// What manuals leave open or contradict each other in, and what is done.
+/// What manuals leave open or contradict each other about, and what the emulator does.
 const OPEN: &str = "
 ## What manuals leave open
 
 - `v_div_scale`, `v_div_fmas`, `v_div_fixup`: the pseudocode of AMD's manuals leaves out cases and differs between \
-generations. Here they are as measured on gfx1100 and gfx1201, on every target: by the public tests of AMD's emulator \
-rocjitsu, with which tinygrad's of real hardware agree. Scaling looks at exponents alone, both sources of zero give the \
+generations. Here they behave on every target as measured on gfx1100 and gfx1201 by the public tests of AMD's emulator \
+rocjitsu; tinygrad's tests on real hardware agree. Scaling looks at exponents alone, both sources of zero give the \
 negative NaN, and `v_div_fixup` replaces whatever the steps left as NaN or infinity.
-- Exceptions (TRAPSTS, EXCP_FLAG_USER): as IEEE 754 has them, with a denormal result an underflow. Approximations are \
+- Exceptions (TRAPSTS, EXCP_FLAG_USER) are those of IEEE 754; a denormal result is an underflow. Approximations are \
 neither inexact nor out of range; dot and matrix products have none.
-- `global_load_tr_b64`, `global_load_tr_b128`: the places of elements are as others have measured them on gfx1201 in waves \
-of 32 lanes. In waves of 64 they fault as unsupported.
+- `global_load_tr_b64`, `global_load_tr_b128`: elements are placed as others have measured on gfx1201 in waves of 32 \
+lanes. In waves of 64 they fault as unsupported.
 - Named barriers (gfx12): initialising, joining and leaving are as published for gfx1250.
-- `ds_cmpst_f32` and its like: equal are floats, not bits, as manuals say.
-- A scalar load that begins in an allocation may end behind it, within the unit of its own size that it is aligned to. What \
-is behind is undefined, here zero.
+- `ds_cmpst_f32` and its like compare floats, not bits, as the manuals say.
+- A scalar load that begins in an allocation may end past it, within the unit of its own size that it is aligned to. What \
+lies past the allocation is undefined; here it reads as zero.
 ";
 
 fn confidence(gfx: Gfx, inst: &Inst) -> Confidence {

@@ -52,7 +52,7 @@ fn numbers(exponents: u32, fraction: u32) -> Vec<u64> {
     list
 }
 
-/// Whether Newton's steps cannot mend a reciprocal that is one last place off: the fraction is all ones.
+/// Whether Newton's steps cannot correct a reciprocal that is one last place off: the fraction is all ones.
 fn needs_best_reciprocal(bits: u64, fraction: u32) -> bool {
     !bits & ((1 << fraction) - 1) == 0
 }

@@ -390,7 +390,7 @@ struct Columns<I, T> {
     right_size: usize,
 }
 
-/// `N` elements in steps of `step`; with `WHOLE`, the step is 1 and the address as [`load`] wants it.
+/// `N` elements in steps of `step`; with `WHOLE`, the step is 1 and the address is aligned for [`load`].
 ///
 /// # Safety
 /// There are such elements.

@@ -190,7 +190,7 @@ pub unsafe fn asort<const D: bool, T: Sortable>(
 /// - otherwise: comparisons at `distance`, and if `last` is not 0, at all smaller ones, too.
 ///
 /// Sizes and distances are powers of two. A `size` whose blocks are sorted is at least 2,048, a `distance` with all smaller
-/// ones at least 1,024. With others, and with positions in `dst` that are none, the order is no order, but no other memory
+/// ones at least 1,024. With others, or with invalid positions in `dst`, the order is unspecified, but no other memory
 /// is touched.
 #[amdgpu_kernel(
     name = "asort_step_{D}_{T}",
@@ -238,7 +238,7 @@ const HELD: usize = 8;
 /// Lanes of the largest tile.
 const LANES: u32 = 256;
 
-/// A row, and the work items that sort it. With `ANY`, whatever positions there are in `dst`, and whatever the sizes are.
+/// A row, and the work-items that sort it. With `ANY`, whatever positions there are in `dst`, and whatever the sizes are.
 struct Sorter<T, const D: bool, const ANY: bool> {
     x: *const T,
     dst: *mut u32,

@@ -1,4 +1,4 @@
-//! Element by element kernels on the host, as a launch of one work item, over layouts of every kind: contiguous,
+//! Element by element kernels on the host, as a launch of one work-item, over layouts of every kind: contiguous,
 //! permuted, broadcast, with gaps, misaligned.
 
 #![cfg(all(feature = "unary", feature = "binary", feature = "ternary"))]

@@ -199,7 +199,7 @@ pub fn test(_: bool) -> Result<()> {
         ensure!(refused, "{} was changed, and not refused with `{error}`:\n{errors}", file.display());
         Ok(())
     };
-    refuses("sources/kernels/src/affine.rs", &|text| text + "\n", "compiled of other sources")?;
+    refuses("sources/kernels/src/affine.rs", &|text| text + "\n", "compiled from sources")?;
     let other = |text: String| text.replacen("\"checksum\": \"", "\"checksum\": \"0", 1);
     refuses(prebuilt::MANIFEST, &other, "its checksum is")
 }

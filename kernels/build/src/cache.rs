@@ -1,5 +1,5 @@
-//! What is kept between builds, in one folder that all profiles share. Beside each file is its checksum: one that does not
-//! match is made anew.
+//! The cache between builds, in one folder that all profiles share. Beside each file is its checksum; a file that does not
+//! match is rebuilt.
 
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -35,8 +35,8 @@ pub fn key(parts: &[&[u8]]) -> String {
     format!("{:016x}{:016x}", half(0), half(1))
 }
 
-/// Puts a copy of a file in place at once: who reads the copy sees the old one or the new one, never half of it. The
-/// copy is left alone if it is the same already.
+/// Puts a copy of a file in place atomically: a reader sees the old one or the new one, never half of it. A copy that is
+/// the same already is left alone.
 pub fn copy(from: &Path, to: &Path) -> Result<()> {
     let bytes = fs::read(from).map_err(io("cannot read", from))?;
     if fs::read(to).is_ok_and(|old| old == bytes) {
@@ -49,18 +49,18 @@ pub fn copy(from: &Path, to: &Path) -> Result<()> {
     fs::rename(&part, to).map_err(io("cannot write", to))
 }
 
-/// What has become of a kept file.
+/// The state of a cached file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kept {
-    /// It is what was kept.
+    /// Its contents are intact.
     Intact,
     /// There is none, or it was not finished.
     Missing,
-    /// It has other bytes than were kept.
+    /// Its contents have changed.
     Damaged,
 }
 
-/// Looks at a kept file. Nothing remains of one that is damaged.
+/// Checks a cached file, and deletes it if it is damaged.
 pub fn look(path: &Path) -> Result<Kept> {
     let read = |path: &Path| match fs::read(path) {
         Ok(bytes) => Ok(Some(bytes)),

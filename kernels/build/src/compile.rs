@@ -142,13 +142,13 @@ pub struct Compiler<'a> {
     pub source: &'a Source,
     /// Where everything goes that is worth keeping between builds.
     pub cache: &'a Path,
-    /// Is told what a user should know of.
+    /// Called with warnings for the user.
     pub warn: &'a (dyn Fn(&str) + Sync),
-    /// How many objects were made, and not found as they were.
+    /// How many objects were built rather than found in the cache.
     pub made: AtomicUsize,
 }
 
-/// Takes the outer cargo's settings away from a nested one, which is to see the device toolchain alone.
+/// Hides the outer cargo's settings from a nested one, which must see only the device toolchain.
 pub(crate) fn clean(command: &mut Command, toolchain: &Toolchain) {
     for (key, _) in env::vars_os() {
         let name = key.to_string_lossy();
@@ -165,11 +165,11 @@ pub(crate) fn clean(command: &mut Command, toolchain: &Toolchain) {
 }
 
 impl Compiler<'_> {
-    /// Whether a kept file can be used; who has a damaged disk is told so.
+    /// Whether a cached file can be used; warns if it is damaged.
     fn intact(&self, path: &Path) -> Result<bool> {
         let kept = cache::look(path)?;
         if kept == Kept::Damaged {
-            (self.warn)(&format!("{} was damaged, and is made anew", path.display()));
+            (self.warn)(&format!("{} was damaged and is rebuilt", path.display()));
         }
         Ok(kept == Kept::Intact)
     }
@@ -485,7 +485,7 @@ impl Job<'_> {
     }
 }
 
-/// Makes cargo forget that it compiled a package, since the bitcode is gone, of which it does not know.
+/// Makes cargo forget that it compiled a package, since cargo does not know that the bitcode is gone.
 fn forget(fingerprints: &Path, package: &str) {
     let Ok(entries) = fs::read_dir(fingerprints) else { return };
     for entry in entries.flatten() {

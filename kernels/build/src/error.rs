@@ -8,15 +8,15 @@ use crate::convergence::Divergence;
 use crate::signature::RecordError;
 use crate::toolchain::ToolchainError;
 
-/// Why there are no code objects.
+/// Why a build failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// No compiler for device code.
     #[error(transparent)]
     Toolchain(#[from] ToolchainError),
-    /// A target that nobody knows.
+    /// An unknown target.
     #[error(
-        "{variable} names `{gfx}`, which is no target that this crate knows: choose from {known}, separated by commas",
+        "{variable} names `{gfx}`, which is not a known target: choose from {known}, separated by commas",
         gfx = .unknown.0, known = amdgpu_emulator::Gfx::ALL.map(amdgpu_emulator::Gfx::name).join(", ")
     )]
     Arch {
@@ -51,8 +51,8 @@ pub enum Error {
     },
     /// Functions that nothing defines; an NVIDIA driver would say so when the kernels are loaded.
     #[error(
-        "the kernels of `{family}` for {target} call what is defined nowhere: {}. LLVM calls such functions for operations that \
-         the target has not: write these in another way, or define the functions",
+        "the kernels of `{family}` for {target} call undefined functions: {}. LLVM calls such functions for operations that the \
+         target lacks: write these in another way, or define the functions",
         .undefined.join(", ")
     )]
     Undefined {
@@ -66,8 +66,8 @@ pub enum Error {
     /// Barriers or wave operations in control flow that differs between those who take part.
     #[error(
         "the kernels of `{family}` for {target} would deadlock or compute nonsense:\n{}\nKeep barriers and wave operations out of \
-         branches that differ within their scope, and let work-items without work take part; where it is meant, put the \
-         operation into `amdgpu_device::workgroup::divergent`",
+         branches that differ within their scope, and let work-items without work take part. If it is intended, wrap the \
+         operation in `amdgpu_device::workgroup::divergent`",
         .found.iter().map(|one| format!("- {one}\n")).collect::<String>()
     )]
     Divergent {
@@ -80,8 +80,8 @@ pub enum Error {
     },
     /// LLVM's code generator copied or removed barriers.
     #[error(
-        "the code object of `{family}` for {target} has {found} barriers, and the module that it was made from {expected}: this \
-         is a fault of the code generator; please report it"
+        "the code object of `{family}` for {target} has {found} barriers, but the module that it was generated from has \
+         {expected}: this is a bug of the code generator; please report it"
     )]
     Barriers {
         /// The family.

@@ -73,7 +73,7 @@ pub fn for_cpu(ir: &str, from: &str, to: &str) -> String {
 /// Prepares a module for amdgcn: launch bounds for each kernel, pointer arguments that LLVM knows to be global, and
 /// arguments that have their names, which the metadata then shows.
 ///
-/// rustc has no word for the first two. Without the bounds LLVM assumes 1,024 work items; without the address space
+/// rustc has no word for the first two. Without the bounds LLVM assumes 1,024 work-items; without the address space
 /// every access is a flat one, which waits for workgroup memory too.
 pub fn amdgpu(ir: &str, signatures: &[Signature]) -> String {
     let ir = ir.replace("call void @llvm.trap()", "call void @amdgpu_device_trap()");

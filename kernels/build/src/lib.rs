@@ -54,7 +54,7 @@ use compile::{Compiler, Front};
 use source::Source;
 use wrappers::{Family, Origin};
 
-/// The variable that chooses the targets.
+/// The variable that selects the targets.
 pub const ARCHS: &str = "CANDLE_AMDGPU_ARCHS";
 /// The targets of this project's own checks.
 pub const DEFAULT_ARCHS: [Gfx; 3] = [Gfx::Gfx1030, Gfx::Gfx1100, Gfx::Gfx90a];
@@ -110,7 +110,7 @@ fn try_build(kernels: &Path) -> Result<()> {
         objects += 1;
     }
     println!(
-        "amdgpu-build: {objects} code objects {} by {toolchain}: {made} of them compiled now, the others kept from before",
+        "amdgpu-build: {objects} code objects {} by {toolchain}: compiled {made}, the others were cached",
         chosen(&archs)
     );
     let origin = Origin { compiler: toolchain.versions(), prebuilt: false };
@@ -118,7 +118,7 @@ fn try_build(kernels: &Path) -> Result<()> {
         .map_err(error::io("cannot write", &generated))
 }
 
-/// What `CANDLE_AMDGPU_ARCHS` chooses to compile for, as [`Gfx::isa`] has it: sorted, each once. `all` stands for every
+/// The targets that `CANDLE_AMDGPU_ARCHS` selects, as [`Gfx::isa`] has them: sorted, each once. `all` stands for every
 /// target, `native` (also where the variable is not set) for those of the machine's GPUs, or gfx1100 if it has none.
 ///
 /// # Errors
@@ -184,19 +184,19 @@ fn chosen(archs: &[Gfx]) -> String {
     let names: Vec<String> = archs.iter().map(names).collect();
     let why = match env::var(ARCHS) {
         Ok(value) if !value.is_empty() => format!("{ARCHS}={value}"),
-        _ if gpus(Path::new(TOPOLOGY)).is_empty() => "no AMD GPU is here".to_owned(),
+        _ if gpus(Path::new(TOPOLOGY)).is_empty() => "this machine has no AMD GPU".to_owned(),
         _ => "this machine's GPUs".to_owned(),
     };
     format!(
-        "for {} ({why}); {ARCHS}=native, all or a list such as gfx1100,gfx90a chooses others",
+        "for {} ({why}); set {ARCHS} to native, all or a list such as gfx1100,gfx90a to change that",
         names.join(", ")
     )
 }
 
 /// Compiles the crate in the folder `kernels` for some targets: each module with its kernels and code objects.
 ///
-/// For programs; a build script calls [`build`]. `cache` keeps what is worth it between calls; `warn` is told if
-/// something there is damaged, which is then made anew.
+/// For programs; a build script calls [`build`]. `cache` is the folder for results between calls; `warn` is called if
+/// something there is damaged, which is then rebuilt.
 ///
 /// # Errors
 /// Whatever stands in the way, from a missing toolchain to a kernel that does not compile.

@@ -30,7 +30,7 @@ pub(crate) struct Inst<'a> {
     pub opcode: &'a str,
     /// Everything behind the result's name, without metadata.
     pub text: &'a str,
-    /// The values that it uses. Labels are none.
+    /// The values that it uses. Labels are not values.
     pub operands: Vec<usize>,
     /// Which metadata says where it comes from.
     pub location: Option<u32>,
@@ -79,7 +79,7 @@ pub(crate) struct Calls<'a> {
     named: HashMap<&'a str, usize>,
     /// For each function, those with a body that it calls.
     direct: Vec<BTreeSet<usize>>,
-    /// Whether each function calls one without a body that is no intrinsic, or through a pointer.
+    /// Whether each function calls one without a body that is not an intrinsic, or through a pointer.
     leaves: Vec<bool>,
 }
 
@@ -129,7 +129,7 @@ impl<'a> Calls<'a> {
 /// Numbers for a function's values, in the order in which they are met.
 struct Values<'a, 't> {
     numbers: HashMap<&'a str, usize>,
-    /// Names that are no values but types.
+    /// Names of types, not of values.
     types: &'t HashSet<&'a str>,
 }
 

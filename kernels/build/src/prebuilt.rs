@@ -1,6 +1,6 @@
-//! Code objects that come with a package, so that who depends on it needs no device toolchain.
+//! Code objects that come with a package, so that its users need no device toolchain.
 //!
-//! They are in a folder with a [`Manifest`], each compressed (LZMA), beside the sources that they were compiled of. A
+//! They are in a folder with a [`Manifest`], each compressed (LZMA), beside the sources that they were compiled from. A
 //! checksum that does not match is an error: a package with changed sources has to be packaged again.
 
 use std::fs;
@@ -94,7 +94,7 @@ pub(crate) fn read(folder: &Path, out: &Path, archs: Option<&[Gfx]>) -> Result<(
     let sources = checksum_of_folder(&folder.join(SOURCES))?;
     if sources != manifest.sources {
         return Err(refuse(format!(
-            "they were compiled of other sources (checksum {}) than those in {SOURCES}/ ({sources}): package them \
+            "they were compiled from sources (checksum {}) other than those in {SOURCES}/ ({sources}): package them \
              again with `cargo xtask package` in a checkout, or take the published sources",
             manifest.sources
         )));
@@ -105,7 +105,7 @@ pub(crate) fn read(folder: &Path, out: &Path, archs: Option<&[Gfx]>) -> Result<(
             have.sort_unstable();
             have.dedup();
             return Err(refuse(format!(
-                "{} names {arch}, and the package has {}: for others build in a checkout, which compiles them",
+                "{} names {arch}, but the package has only {}: build in a checkout to compile for others",
                 crate::ARCHS,
                 have.join(", ")
             )));
@@ -121,7 +121,10 @@ pub(crate) fn read(folder: &Path, out: &Path, archs: Option<&[Gfx]>) -> Result<(
         match families.iter_mut().find(|family| family.name == entry.family) {
             Some(family) if same_names(&family.kernels, &kernels) => family.objects.push(object),
             Some(_) => {
-                return Err(refuse(format!("{} has other kernels than the targets before it", entry.file)));
+                return Err(refuse(format!(
+                    "{} does not have the same kernels as the targets before it",
+                    entry.file
+                )));
             }
             None => families.push(Family { name: entry.family.clone(), kernels, objects: vec![object] }),
         }
@@ -145,7 +148,7 @@ fn object(folder: &Path, out: &Path, entry: &Entry) -> Result<(Vec<signature::Si
         .map_err(|e| refuse(format!("it cannot be unpacked: {e}")))?;
     let found = checksum(&bytes);
     if found != *stated {
-        return Err(refuse(format!("its checksum is {found}, and {MANIFEST} says {stated}")));
+        return Err(refuse(format!("its checksum is {found}, but {MANIFEST} says {stated}")));
     }
     let object = CodeObject::parse(&bytes).map_err(|error| Error::Object {
         family: family.clone(),
@@ -153,7 +156,7 @@ fn object(folder: &Path, out: &Path, entry: &Entry) -> Result<(Vec<signature::Si
         error,
     })?;
     if object.gfx().name() != gfx {
-        return Err(refuse(format!("it is for {}, and {MANIFEST} says {gfx}", object.gfx())));
+        return Err(refuse(format!("it is for {}, but {MANIFEST} says {gfx}", object.gfx())));
     }
     let section = object.section(signature::SECTION).ok_or(signature::RecordError::Missing);
     let kernels = section.and_then(signature::parse_section).map_err(|error| Error::Records {

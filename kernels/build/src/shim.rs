@@ -28,7 +28,7 @@ fn dot4(gfx: Gfx) -> &'static str {
     }
 }
 
-/// gfx12's WMMA wants its operands in other lanes, and is not used yet.
+/// gfx12's WMMA needs its operands in other lanes, and is not used yet.
 fn matrix(gfx: Gfx) -> &'static str {
     match (gfx.generation(), gfx.isa()) {
         // gfx908 has no matrix instructions for f64, and whether there are any is one constant for all types.

@@ -197,7 +197,7 @@ impl Signature {
         names
     }
 
-    /// The dimensions that whoever launches chooses.
+    /// The dimensions that the caller of a launch chooses.
     pub fn alongs(&self) -> impl Iterator<Item = &AlongOf> {
         self.args.iter().filter_map(|arg| arg.along.as_ref())
     }
@@ -210,8 +210,8 @@ impl Signature {
         is_rank || is_words || arg.value.is_some() || self.layout_over(&arg.name).is_some()
     }
 
-    /// What a caller must see to who launches this kernel, since no check before the launch can: with a pointer's name
-    /// what must hold of its memory. A kernel without such a pointer is launched by a safe function.
+    /// What the caller of this kernel must guarantee because nothing can check it before the launch: for a pointer, what must
+    /// hold for its memory. A kernel without such a pointer is launched by a safe function.
     pub fn promises(&self) -> Vec<(&str, &str)> {
         let laid_out = |name: &String| {
             let mut layouts = self.args.iter().filter_map(|arg| arg.layout.as_ref());
@@ -305,7 +305,7 @@ pub enum RecordError {
     /// The code object has no such section.
     #[error("the code object has no section `{SECTION}`: no function in it carries `#[amdgpu_kernel]`")]
     Missing,
-    /// Bytes that are no record.
+    /// Bytes that are not a record.
     #[error("the section `{SECTION}` is damaged at byte {at} of {len}: {what}")]
     Damaged {
         /// Offset in the section.
@@ -317,7 +317,7 @@ pub enum RecordError {
     },
     /// A record of another version.
     #[error(
-        "the section `{SECTION}` has records of version {found}, this amdgpu-build reads version {VERSION}: use \
+        "the section `{SECTION}` has records of version {found}, but this amdgpu-build reads version {VERSION}: use \
          amdgpu-device and amdgpu-build of the same release"
     )]
     Version {

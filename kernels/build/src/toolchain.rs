@@ -36,7 +36,7 @@ pub struct Toolchain {
 }
 
 impl Toolchain {
-    /// What it is, wherever it is: the versions that what it compiles depends on.
+    /// Its identity, independent of its place: the versions that its output depends on.
     pub fn versions(&self) -> String {
         format!("{}, LLVM {}", self.rustc_version, self.llvm)
     }
@@ -160,7 +160,7 @@ fn at(root: &Path) -> Result<Toolchain, String> {
     let sysroot = PathBuf::from(output(Command::new(&rustc).args(["--print", "sysroot"]))?.trim());
     let source = sysroot.join("lib/rustlib/src/rust/library");
     if !source.join("core/src/lib.rs").is_file() {
-        return Err(format!("{rustc_version} is without core's source ({})", source.display()));
+        return Err(format!("{rustc_version} lacks core's source ({})", source.display()));
     }
     let host = field("host: ");
     let folders = [
@@ -177,7 +177,7 @@ fn at(root: &Path) -> Result<Toolchain, String> {
             Err(why) => missing = format!("{missing}{}{why}", if missing.is_empty() { "" } else { ", and " }),
         }
     }
-    Err(format!("{rustc_version} is without LLVM {llvm} tools: {missing}"))
+    Err(format!("{rustc_version} lacks LLVM {llvm} tools: {missing}"))
 }
 
 /// The tools in a folder, all there and of the right version.
@@ -194,7 +194,7 @@ fn tools(folder: &Path, llvm: u32) -> Result<Tools, String> {
     for path in [&link, &opt, &llc] {
         let version = output(Command::new(path).arg("--version"))?;
         if !version.contains(&format!("LLVM version {llvm}.")) {
-            return Err(format!("{} is not of LLVM {llvm}", path.display()));
+            return Err(format!("{} is not from LLVM {llvm}", path.display()));
         }
     }
     Ok(Tools { link, opt, llc, lld })

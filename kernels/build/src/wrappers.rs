@@ -314,8 +314,8 @@ fn wrapper(out: &mut String, index: usize, kernel: &Signature) {
         writeln!(safety, "{head}- `{name}`: {text}").expect(STRING);
     }
     let doc = format!(
-        "{}\n\n{notes}{safety}\n# Errors\nBefore anything is launched: a buffer shorter than it must be, a geometry \
-         that the device cannot do, a target without code object. Afterwards: what the launch reports.",
+        "{}\n\n{notes}{safety}\n# Errors\nBefore anything is launched: a buffer that is too short, a geometry \
+         that the device does not support, a target without a code object. Otherwise what the launch reports.",
         without_links(&kernel.doc)
     );
     let (unsafety, promised) = match promises.as_slice() {

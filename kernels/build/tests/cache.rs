@@ -1,4 +1,4 @@
-//! What is kept between builds and was damaged is made anew. It needs the device toolchain.
+//! A damaged file of the cache is rebuilt. It needs the device toolchain.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -38,7 +38,7 @@ fn a_damaged_file_is_noticed_and_made_anew() {
     for damaged in [&objects[0], &bitcode] {
         damage(damaged);
         let (again, told) = compile(&cache);
-        assert_eq!(told, [format!("{} was damaged, and is made anew", damaged.display())]);
+        assert_eq!(told, [format!("{} was damaged and is rebuilt", damaged.display())]);
         assert_eq!(again.iter().map(read).collect::<Vec<_>>(), whole);
     }
     assert_eq!(compile(&cache), (objects, Vec::new()), "what was made anew is whole");

@@ -26,9 +26,9 @@ macro_rules! atomics {
 }
 
 atomics! {
-    /// Adds; the order of several is not fixed, and so nor is the rounding of their sum.
+    /// Adds. The order of several additions is not fixed, so neither is the rounding of their sum.
     add_f32(f32), amdgpu_device_atomic_add_f32, core::ops::Add::add;
-    /// Adds; the order of several is not fixed, and so nor is the rounding of their sum.
+    /// Adds. The order of several additions is not fixed, so neither is the rounding of their sum.
     add_f64(f64), amdgpu_device_atomic_add_f64, core::ops::Add::add;
     /// Adds (wrapping) and returns what was there.
     add_u32(u32) -> u32, amdgpu_device_atomic_add_u32, u32::wrapping_add;

@@ -1,4 +1,4 @@
-//! Four signed bytes in a word, and words at addresses that are no multiples of four.
+//! Four signed bytes in a word, and words at addresses that are not multiples of four.
 
 /// `c + Σ aᵢ·bᵢ` over the four signed bytes of `a` and `b`, wrapping: one instruction on every target.
 #[inline(always)]
@@ -88,7 +88,7 @@ pub unsafe fn load_after_half<const N: usize>(address: *const u8) -> (u16, [u32;
 /// AMD GPUs do that in wide loads; elsewhere aligned words are loaded and shifted together, or one word's halves.
 ///
 /// # Safety
-/// The words can be read, and so can the two bytes in front of them where the address is no multiple of four.
+/// The words can be read, and so can the two bytes in front of them if the address is not a multiple of four.
 #[inline(always)]
 pub unsafe fn load_words<const N: usize>(address: *const u8) -> [u32; N] {
     #[cfg(not(target_arch = "nvptx64"))]

@@ -1,6 +1,6 @@
-//! Which work item this is, and how many there are.
+//! Which work-item this is, and how many there are.
 //!
-//! On the host a launch is one workgroup of one work item.
+//! On the host a launch is one workgroup of one work-item.
 
 macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident, $amd:expr, $nv:ident, $host:literal;)*) => {$(
@@ -51,7 +51,7 @@ ids! {
     workgroups_z, crate::shim::amdgpu_device_workgroups_z(), _grid_dim_z, 1;
 }
 
-/// Number of this work item among all of the grid's first dimension.
+/// Number of this work-item among all of the grid's first dimension.
 #[inline(always)]
 pub fn global_id_x() -> usize {
     product(workgroup_id_x(), workgroup_size_x()) + local_id_x() as usize
@@ -63,7 +63,7 @@ pub fn global_size_x() -> usize {
     product(workgroups_x(), workgroup_size_x())
 }
 
-/// The work items of some workgroups: a dispatch packet of an AMD GPU counts a dimension's in 32 bits, so that there are no
+/// The work-items of some workgroups: a dispatch packet of an AMD GPU counts a dimension's in 32 bits, so that there are no
 /// more.
 #[inline(always)]
 fn product(workgroups: u32, size: u32) -> usize {
@@ -74,8 +74,8 @@ fn product(workgroups: u32, size: u32) -> usize {
     }
 }
 
-/// Calls `body` with this work item's share of `0..count`: its own number, then in steps of the grid's size.
-/// Together the work items of any one-dimensional launch cover each number once.
+/// Calls `body` with this work-item's share of `0..count`: its own number, then in steps of the grid's size.
+/// Together the work-items of any one-dimensional launch cover each number once.
 #[inline(always)]
 pub fn global_stride(count: usize, mut body: impl FnMut(usize)) {
     let mut i = global_id_x();

@@ -114,7 +114,7 @@ impl<const TENSORS: usize> Layout<TENSORS> {
     }
 }
 
-/// Quotient and remainder of numbers up to `limit`. Of a `b` that is 0 they are no use.
+/// Quotient and remainder of numbers up to `limit`. Unspecified if `b` is 0.
 ///
 /// 32 bits where they suffice: a division of 64 bits is over a hundred instructions.
 #[inline(always)]
@@ -156,7 +156,7 @@ pub(crate) fn divide_wide(a: usize, b: usize) -> (usize, usize) {
     (quotient, remainder)
 }
 
-/// Reads a word that no work item writes during the launch (a scalar load where the address is uniform).
+/// Reads a word that no work-item writes during the launch (a scalar load where the address is uniform).
 ///
 /// # Safety
 /// There is such a word, which nothing writes during the launch.

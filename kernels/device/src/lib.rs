@@ -1,6 +1,6 @@
-//! What GPU kernels in Rust stand on, for AMD GPUs (`amdgcn-amd-amdhsa`) and NVIDIA's (`nvptx64-nvidia-cuda`).
+//! The device library for GPU kernels in Rust, for AMD GPUs (`amdgcn-amd-amdhsa`) and NVIDIA's (`nvptx64-nvidia-cuda`).
 //!
-//! The one place with intrinsics. It compiles for the host too, where a launch is one work item: kernels that
+//! All intrinsics are here. It compiles for the host too, where a launch is one work-item: kernels that
 //! use no wave operation and no workgroup memory run there as plain functions (under Miri, say).
 
 #![no_std]
@@ -69,8 +69,8 @@ pub fn trap() -> ! {
     panic!("a kernel trapped");
 }
 
-/// The same number, but the compiler does not know it: what is computed from it is computed here, not before a loop
-/// and then kept in a register.
+/// The same number, hidden from the compiler: what is computed from it is computed here, not before a loop and then kept
+/// in a register.
 #[inline(always)]
 pub fn forget(x: u32) -> u32 {
     #[cfg(any(target_arch = "amdgpu", target_arch = "nvptx64"))]

@@ -1,6 +1,6 @@
 //! Vector loads and stores of global memory.
 
-/// Widest access of one work item in bytes.
+/// Widest access of one work-item in bytes.
 pub const VECTOR_BYTES: usize = 16;
 
 /// A vector for the compiler too, or it takes a load apart and shares the first word with another branch's.
@@ -10,7 +10,7 @@ pub const VECTOR_BYTES: usize = 16;
 #[allow(dead_code)]
 struct Chunk([u32; 4]);
 
-/// Whether an address is a multiple of 16 bytes, as [`load`] and [`store`] want it.
+/// Whether an address is a multiple of 16 bytes, as [`load`] and [`store`] require.
 #[inline(always)]
 pub fn is_aligned<T>(address: *const T) -> bool {
     (address as usize).is_multiple_of(VECTOR_BYTES)
@@ -40,8 +40,7 @@ pub unsafe fn load<T: Copy, const N: usize>(address: *const T) -> [T; N] {
     }
 }
 
-/// Says that nothing that this kernel loads is worth keeping in the cache, where the target can be told so (NVIDIA's; of ours
-/// none is).
+/// Says that nothing that this kernel loads is worth keeping in the cache. Only NVIDIA targets can be told so.
 #[inline(always)]
 pub fn loads_once() {
     #[cfg(target_arch = "nvptx64")]
@@ -61,8 +60,7 @@ pub fn stores_once() {
     }
 }
 
-/// Asks for the cache line of an address ahead of its load, where the target has an instruction for it (NVIDIA's; of ours
-/// none).
+/// Prefetches the cache line of an address. Only NVIDIA targets have an instruction for it.
 #[inline(always)]
 pub fn prefetch<T>(address: *const T) {
     #[cfg(target_arch = "nvptx64")]

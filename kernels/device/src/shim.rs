@@ -4,48 +4,48 @@
 #[cfg(any(target_arch = "amdgpu", target_arch = "nvptx64"))]
 unsafe extern "C" {
     /// Start of the workgroup memory that the launch gave, aligned to 16 bytes.
-    pub fn amdgpu_device_workgroup_memory() -> *mut u8;
+    pub(crate) fn amdgpu_device_workgroup_memory() -> *mut u8;
     /// Bytes of workgroup memory that the launch gave.
-    pub fn amdgpu_device_workgroup_memory_bytes() -> u32;
+    pub(crate) fn amdgpu_device_workgroup_memory_bytes() -> u32;
     /// 4 KiB of workgroup memory that a kernel has of its own, whatever the launch gives.
-    pub fn amdgpu_device_fixed_memory_4k() -> *mut u8;
+    pub(crate) fn amdgpu_device_fixed_memory_4k() -> *mut u8;
     /// 8 KiB of it.
-    pub fn amdgpu_device_fixed_memory_8k() -> *mut u8;
+    pub(crate) fn amdgpu_device_fixed_memory_8k() -> *mut u8;
     /// 16 KiB of it.
-    pub fn amdgpu_device_fixed_memory_16k() -> *mut u8;
+    pub(crate) fn amdgpu_device_fixed_memory_16k() -> *mut u8;
     /// 32 KiB of it.
-    pub fn amdgpu_device_fixed_memory_32k() -> *mut u8;
+    pub(crate) fn amdgpu_device_fixed_memory_32k() -> *mut u8;
     /// 40 KiB of it.
-    pub fn amdgpu_device_fixed_memory_40k() -> *mut u8;
+    pub(crate) fn amdgpu_device_fixed_memory_40k() -> *mut u8;
     /// The same number, which the optimiser does not know.
-    pub fn amdgpu_device_opaque_f32(x: f32) -> f32;
+    pub(crate) fn amdgpu_device_opaque_f32(x: f32) -> f32;
     /// `c` plus the dot product of four signed bytes.
-    pub fn amdgpu_device_dot4(a: u32, b: u32, c: i32) -> i32;
+    pub(crate) fn amdgpu_device_dot4(a: u32, b: u32, c: i32) -> i32;
     /// Barrier of the workgroup that orders workgroup memory and global memory.
-    pub fn amdgpu_device_barrier();
+    pub(crate) fn amdgpu_device_barrier();
     /// Barrier of the workgroup that orders workgroup memory alone.
-    pub fn amdgpu_device_barrier_local();
-    /// Reads a word of memory that no work item writes during the launch.
-    pub fn amdgpu_device_load_constant(address: *const usize) -> usize;
-    pub fn amdgpu_device_atomic_add_f32(address: *mut f32, value: f32);
-    pub fn amdgpu_device_atomic_add_f64(address: *mut f64, value: f64);
-    pub fn amdgpu_device_atomic_add_u32(address: *mut u32, value: u32) -> u32;
-    pub fn amdgpu_device_atomic_add_u64(address: *mut u64, value: u64) -> u64;
-    pub fn amdgpu_device_atomic_load_u32(address: *const u32) -> u32;
+    pub(crate) fn amdgpu_device_barrier_local();
+    /// Reads a word of memory that no work-item writes during the launch.
+    pub(crate) fn amdgpu_device_load_constant(address: *const usize) -> usize;
+    pub(crate) fn amdgpu_device_atomic_add_f32(address: *mut f32, value: f32);
+    pub(crate) fn amdgpu_device_atomic_add_f64(address: *mut f64, value: f64);
+    pub(crate) fn amdgpu_device_atomic_add_u32(address: *mut u32, value: u32) -> u32;
+    pub(crate) fn amdgpu_device_atomic_add_u64(address: *mut u64, value: u64) -> u64;
+    pub(crate) fn amdgpu_device_atomic_load_u32(address: *const u32) -> u32;
     /// The same number, hidden from the compiler.
-    pub fn amdgpu_device_forget(x: u32) -> u32;
+    pub(crate) fn amdgpu_device_forget(x: u32) -> u32;
     /// The same number, hidden from the compiler; all lanes have the same.
-    pub fn amdgpu_device_forget_uniform(x: usize) -> usize;
+    pub(crate) fn amdgpu_device_forget_uniform(x: usize) -> usize;
     /// Whether the target has the matrix instructions below; a constant.
-    pub fn amdgpu_device_has_matrix() -> bool;
+    pub(crate) fn amdgpu_device_has_matrix() -> bool;
     /// Adds the products of 64 bytes of k of 16 rows of A and B: `sums` has the lane's results, `a` and `b` the
     /// lane's chunks.
-    pub fn amdgpu_device_matrix_f16(sums: *mut f32, a: *const u32, b: *const u32);
-    pub fn amdgpu_device_matrix_bf16(sums: *mut f32, a: *const u32, b: *const u32);
+    pub(crate) fn amdgpu_device_matrix_f16(sums: *mut f32, a: *const u32, b: *const u32);
+    pub(crate) fn amdgpu_device_matrix_bf16(sums: *mut f32, a: *const u32, b: *const u32);
     /// Adds the products of two pairs to a sum.
-    pub fn amdgpu_device_dot2_f16(a: u32, b: u32, sum: f32) -> f32;
+    pub(crate) fn amdgpu_device_dot2_f16(a: u32, b: u32, sum: f32) -> f32;
     /// Compares and swaps; returns what was there.
-    pub fn amdgpu_device_atomic_swap_if_u32(address: *mut u32, expected: u32, new: u32) -> u32;
+    pub(crate) fn amdgpu_device_atomic_swap_if_u32(address: *mut u32, expected: u32, new: u32) -> u32;
 }
 
 #[cfg(all(target_arch = "amdgpu", amdgpu_wave64))]
@@ -57,17 +57,17 @@ unsafe extern "C" {
 #[cfg(target_arch = "amdgpu")]
 unsafe extern "C" {
     /// The same address, in global memory.
-    pub fn amdgpu_device_global(address: usize) -> *const u8;
+    pub(crate) fn amdgpu_device_global(address: usize) -> *const u8;
     /// No instruction is scheduled across.
-    pub fn amdgpu_device_keep_order();
+    pub(crate) fn amdgpu_device_keep_order();
     /// The module's variable for errors, as `error.rs` lays it out.
-    pub fn amdgpu_device_error_slot() -> *mut u32;
-    pub fn amdgpu_device_workgroup_size_x() -> u32;
-    pub fn amdgpu_device_workgroup_size_y() -> u32;
-    pub fn amdgpu_device_workgroup_size_z() -> u32;
-    pub fn amdgpu_device_workgroups_x() -> u32;
-    pub fn amdgpu_device_workgroups_y() -> u32;
-    pub fn amdgpu_device_workgroups_z() -> u32;
+    pub(crate) fn amdgpu_device_error_slot() -> *mut u32;
+    pub(crate) fn amdgpu_device_workgroup_size_x() -> u32;
+    pub(crate) fn amdgpu_device_workgroup_size_y() -> u32;
+    pub(crate) fn amdgpu_device_workgroup_size_z() -> u32;
+    pub(crate) fn amdgpu_device_workgroups_x() -> u32;
+    pub(crate) fn amdgpu_device_workgroups_y() -> u32;
+    pub(crate) fn amdgpu_device_workgroups_z() -> u32;
 }
 
 #[cfg(target_arch = "nvptx64")]

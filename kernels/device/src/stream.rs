@@ -1,6 +1,6 @@
 //! Copies from global memory to workgroup memory that go on while the lane does other things. NVIDIA GPUs alone.
 
-/// Begins to copy 16 bytes, of which those from the first `bytes` on are 0 and not read. Both addresses are multiples of
+/// Begins to copy 16 bytes; those after the first `bytes` are not read and become 0. Both addresses are multiples of
 /// 16.
 ///
 /// # Safety

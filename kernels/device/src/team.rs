@@ -1,11 +1,11 @@
-//! The work items of a workgroup, reducing together: through wave operations, and from wave to wave through
+//! The work-items of a workgroup, reducing together: through wave operations, and from wave to wave through
 //! workgroup memory.
 
 use crate::grid;
 use crate::wave::{self, Lane};
 use crate::workgroup::{barrier_local, fixed_memory};
 
-/// The work items of a workgroup, whatever its shape, in the order in which they make up waves. Those of a last wave that
+/// The work-items of a workgroup, whatever its shape, in the order in which they make up waves. Those of a last wave that
 /// is not full do no work: they own nothing and only wait at barriers.
 #[derive(Clone, Copy)]
 pub struct Team {
@@ -16,14 +16,14 @@ pub struct Team {
     turn: u32,
 }
 
-/// Waves of a workgroup at most, for each of which a reduction needs a value.
+/// The most waves of a workgroup; a reduction needs a value for each.
 const WAVES: u32 = 32;
 
-/// First item of work items that have none: beyond any count, also a few steps further.
+/// First item of work-items that have none: beyond any count, also a few steps further.
 const NEVER: usize = usize::MAX >> 1;
 
 impl Team {
-    /// All work items of the workgroup.
+    /// All work-items of the workgroup.
     #[inline(always)]
     pub fn workgroup() -> Team {
         let (x, y) = (grid::workgroup_size_x(), grid::workgroup_size_y());
@@ -41,7 +41,7 @@ impl Team {
         Team { size: if self.size < limit { self.size } else { limit }, ..self }
     }
 
-    /// This work item's number in the workgroup.
+    /// This work-item's number in the workgroup.
     #[inline(always)]
     pub fn id(&self) -> u32 {
         self.id
@@ -66,23 +66,23 @@ impl Team {
         self.size.div_ceil(wave::SIZE)
     }
 
-    /// Whether this work item works.
+    /// Whether this work-item works.
     #[inline(always)]
     pub fn works(&self) -> bool {
         self.id < self.size
     }
 
-    /// The first item of this work item, if each takes every `size`-th; one that does not work gets no item.
+    /// The first item of this work-item, if each takes every `size`-th; one that does not work gets no item.
     #[inline(always)]
     pub fn first(&self) -> usize {
         if self.works() { self.id as usize } else { NEVER }
     }
 
-    /// Combines the values of all that work; each work item gets the result, the same bits. `none` is what `combine`
-    /// leaves alone. All work items of the workgroup come here together.
+    /// Combines the values of all that work; each work-item gets the result, the same bits. `none` is what `combine`
+    /// leaves alone. All work-items of the workgroup come here together.
     ///
     /// The barrier in it orders workgroup memory alone. Two consecutive reductions use different memory, so that one barrier
-    /// for each is enough: who writes again has passed the barrier after everyone's reads.
+    /// each is enough: a work-item that writes again has passed the barrier after everyone's reads.
     #[inline(always)]
     pub fn reduce<T: Lane>(&mut self, value: T, none: T, combine: impl Fn(T, T) -> T) -> T {
         const { assert!(2 * WAVES as usize * size_of::<T>() <= 4096, "a reduction's values need more memory") };

@@ -1,4 +1,4 @@
-//! The wave: work items that run in lockstep, 32 or 64 of them by target.
+//! The wave: work-items that run in lockstep, 32 or 64 of them by target.
 //!
 //! All lanes of the wave must come to these calls: keep them out of branches and loops that differ between lanes.
 //! A lane reads what the same call of another lane gave. On the host a wave is one lane.
@@ -99,8 +99,8 @@ pub fn first_usize(value: usize) -> usize {
     first_u32(value as u32) as usize | (first_u32((value >> 32) as u32) as usize) << 32
 }
 
-/// A value that is the same in all lanes that are here: says so to the build, which then takes branches on it for uniform, and
-/// puts it into a scalar register of an AMD GPU. Where it differs the result is unspecified.
+/// A value that is the same in all active lanes: tells the build so, which then treats branches on it as uniform, and puts
+/// it into a scalar register of an AMD GPU. If it differs between lanes, the result is unspecified.
 #[inline(always)]
 pub fn uniform_u32(value: u32) -> u32 {
     #[cfg(target_arch = "nvptx64")]

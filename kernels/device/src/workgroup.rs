@@ -1,4 +1,4 @@
-//! Workgroup memory (LDS) and barriers. On the host they panic: a launch there is one work item.
+//! Workgroup memory (LDS) and barriers. On the host they panic: a launch there is one work-item.
 
 /// Start of the workgroup memory that the launch gave (`lds_bytes`), aligned to 16 bytes, uninitialised.
 #[inline(always)]
@@ -44,7 +44,7 @@ pub fn fixed_memory<const KIB: usize, T>() -> *mut T {
     panic!("the host has no workgroup memory")
 }
 
-/// Waits for all work items of the workgroup; what they wrote before, to workgroup memory or global memory, is then
+/// Waits for all work-items of the workgroup; what they wrote before, to workgroup memory or global memory, is then
 /// seen by all of them. All of them must come here: keep it out of branches that differ between them.
 #[inline(always)]
 pub fn barrier() {
@@ -57,10 +57,10 @@ pub fn barrier() {
     panic!("the host has no barriers")
 }
 
-/// Says that what `body` does together with others, barriers and wave operations, is meant for the part of the workgroup or
-/// wave that comes here: the build, which refuses such operations in branches that differ between work-items, takes them.
+/// Says that the barriers and wave operations in `body` are meant for the part of the workgroup or wave that gets here: the
+/// build, which refuses such operations in branches that differ between work-items, then accepts them.
 ///
-/// A wave operation then works on the lanes that are there. A barrier waits for all waves that have not ended.
+/// A wave operation then works on the active lanes. A barrier waits for all waves that have not ended.
 ///
 /// ```no_run
 /// # use amdgpu_device::{grid, wave, workgroup};

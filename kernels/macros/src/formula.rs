@@ -142,7 +142,7 @@ impl Formula<'_> {
         match self.function.param(ident) {
             Some(param) if param.is_pointer() => Ok(format!("{ident}.len()")),
             Some(_) => {
-                let text = format!("`{ident}` is no pointer: only memory has a length");
+                let text = format!("`{ident}` is not a pointer: only memory has a length");
                 Err(Error::new(ident.span(), text))
             }
             None => Err(self.function.no_such_param(ident)),
@@ -152,7 +152,7 @@ impl Formula<'_> {
     fn ident(&self, ident: &Ident) -> Result<String> {
         if let Some(param) = self.function.param(ident) {
             if param.is_pointer() {
-                let text = format!("`{ident}` is a pointer: only integers can be reckoned with here");
+                let text = format!("`{ident}` is a pointer: only integers can be used here");
                 return Err(Error::new(ident.span(), text));
             }
             return Ok(ident.to_string());

@@ -31,7 +31,7 @@ pub(crate) struct Param {
     pub requires: Vec<Expr>,
     /// What the caller must see to, since nothing checks it.
     pub promise: Option<LitStr>,
-    /// Bytes of which the address must be a multiple.
+    /// The address must be a multiple of this many bytes.
     pub align: Option<LitInt>,
 }
 
@@ -157,7 +157,7 @@ impl Function {
         }
     }
 
-    /// The error for an identifier that is no parameter.
+    /// The error for an identifier that is not a parameter.
     pub(crate) fn no_such_param(&self, name: &Ident) -> Error {
         let names: Vec<_> = self.params.iter().map(|p| format!("`{}`", p.name)).collect();
         let function = &self.item.sig.ident;
@@ -298,7 +298,7 @@ fn check_signature(item: &ItemFn) -> Result<()> {
         return refuse(token, "a kernel cannot be const");
     }
     if let Some(abi) = &sig.abi {
-        return refuse(abi, "leave the ABI away: the attribute makes the `extern \"gpu-kernel\"` entries");
+        return refuse(abi, "leave out the ABI: the attribute generates the `extern \"gpu-kernel\"` entries");
     }
     if let Some(dots) = &sig.variadic {
         return refuse(dots, "a kernel's parameters are fixed");

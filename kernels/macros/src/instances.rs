@@ -93,7 +93,7 @@ fn name(
             return Err(Error::new(pattern.span(), "`{` without `}` in the name"));
         };
         let Some(value) = values.get(param) else {
-            let text = format!("`{{{param}}}` in the name is no generic parameter of the function");
+            let text = format!("`{{{param}}}` in the name is not a generic parameter of the function");
             return Err(Error::new(pattern.span(), text));
         };
         name.extend([before, *value]);
@@ -101,7 +101,7 @@ fn name(
     }
     name.push_str(rest);
     if syn::parse_str::<syn::Ident>(&name).is_err() {
-        let text = format!("`{name}` is no identifier, and so no name for a kernel");
+        let text = format!("`{name}` is not an identifier, so it cannot be the name of a kernel");
         return Err(Error::new(pattern.span(), text));
     }
     Ok(name)

@@ -64,8 +64,8 @@ mod json;
 /// Several `#[amdgpu_kernel]` on one function add up.
 ///
 /// # Safety of kernels
-/// Who launches a kernel gives buffers that hold what the attributes and the layouts say, and which no one else
-/// writes meanwhile. The typed wrappers check it as far as the attributes go.
+/// The caller of a launch provides buffers that hold what the attributes and the layouts say, and that nothing else writes
+/// meanwhile. The typed wrappers check it as far as the attributes go.
 ///
 /// # On parameters
 /// - `#[layout(numel, num_dims, of(a, b))]`: this pointer to `usize` has `num_dims` dimensions, then the strides (in
@@ -74,9 +74,9 @@ mod json;
 ///   tensor at `a`, then those of `w`. `a` has two dimensions; `w` has as many as the parameter `rank` says. A name that
 ///   two tensors have is one size. With `#[nullable]`, null means that a single tensor is contiguous.
 /// - `#[along(rank, of(a))]`, beside `#[tensors(a[…])]`: behind these words are, for as many dimensions of `a` as the
-///   parameter `rank` says, their sizes, and then the strides that they have in a contiguous tensor. Whoever launches
-///   the kernel says which dimensions they are.
-/// - `#[value(expr)]`: what a typed launch passes for this integer, so that nobody has to say it.
+///   parameter `rank` says, their sizes, and then the strides that they have in a contiguous tensor. The caller
+///   of the launch says which dimensions they are.
+/// - `#[value(expr)]`: what a typed launch passes for this integer, so that the caller does not have to.
 /// - `#[len(expr)]`: the buffer must hold at least so many elements.
 /// - `#[requires(a >= 1, a % b == 0 || c == 0)]`: what must hold of the arguments, or the kernel would go out of bounds.
 /// - `#[align(16)]`: the address must be a multiple of so many bytes.

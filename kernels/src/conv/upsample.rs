@@ -7,7 +7,7 @@ use amdgpu_device::prelude::*;
 
 use super::{Image, divide_short, is_short};
 
-/// `dst[b, c, i, j] = src[b, c, ⌊i·w_scale⌋, ⌊j·h_scale⌋]`, the last element where that is none; the products are in f64.
+/// `dst[b, c, i, j] = src[b, c, ⌊i·w_scale⌋, ⌊j·h_scale⌋]`, the last element if that is out of range; the products are in f64.
 ///
 /// `info` has sizes and strides of `src` (batch, channel, i, j). Candle calls the dimensions of i w and those of j h.
 #[amdgpu_kernel(

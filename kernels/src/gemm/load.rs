@@ -14,7 +14,7 @@ const MOST: usize = 4;
 
 /// How an operand's rows can be loaded; the same for all lanes.
 ///
-/// A number of which the compiler knows nothing: of a condition it would make a mask of all lanes, and keep several.
+/// A number that is hidden from the compiler: it would turn a condition into a mask of all lanes, and keep several.
 #[derive(Clone, Copy, PartialEq)]
 struct Way(usize);
 

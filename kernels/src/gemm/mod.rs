@@ -1,6 +1,6 @@
 //! Matrix product: `c[i, j] = alpha · Σₖ a[i, k] · b[k, j] + beta · c[i, j]`, for each matrix of a batch.
 //!
-//! Any strides, so that a transposition is none: element (i, k) of `a` is at `i · a_i + k · a_k`. One of the two is
+//! Strides are arbitrary, so a transposition costs nothing: element (i, k) of `a` is at `i · a_i + k · a_k`. One of the two is
 //! usually 1, and then 16 bytes are loaded at a time. f16 and bf16 multiply and add in f32, and round once, at the end.
 //!
 //! A workgroup computes a tile of the result (`tile.rs`): its rows of `a` and columns of `b` go through workgroup memory

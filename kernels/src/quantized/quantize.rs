@@ -180,7 +180,7 @@ unsafe fn together<const WHOLE: bool, const N: usize>(
     let fours = blocks * SHARE;
     let across = workgroups_x() as u64 * u64::from(lanes);
     let across = if across < 1 << 29 { across as u32 } else { 1 << 29 };
-    // Lanes that are no whole team have none.
+    // Lanes of an incomplete team have none.
     let mine = if lane < lanes { fours } else { 0 };
     let read = if const { WHOLE } { mine.min(from.kx / EACH as u32) } else { mine };
     let mut first = workgroup_id_x() as u64 * u64::from(lanes);

@@ -1,5 +1,5 @@
 //! Rows of a matrix on their way through workgroup memory, for NVIDIA GPUs: they load 16 bytes of each lane that lie side
-//! by side at full speed, but not the words of blocks whose size is no multiple of 16. And more bytes are on their way
+//! by side at full speed, but not the words of blocks whose size is not a multiple of 16. And more bytes are on their way
 //! than registers have room for.
 //!
 //! Each team has a ring of its own. A step is as many blocks of a row as have a chunk for each lane.

@@ -124,7 +124,7 @@ pub unsafe fn rope_thd<T: Scalar>(
 /// Where pairs find their angle.
 struct Turns {
     pairs: usize,
-    /// Pairs after which the angles begin anew.
+    /// Pairs after which the angles start again.
     period: usize,
     /// Elements after which there are other angles; 0 if there are none.
     batch: usize,

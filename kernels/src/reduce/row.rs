@@ -1,4 +1,4 @@
-//! Rows of which each is a workgroup, that go through registers in blocks of 16 bytes.
+//! Rows, one per workgroup, that go through registers in blocks of 16 bytes.
 
 use amdgpu_device::grid::workgroup_id_x;
 use amdgpu_device::memory::{is_aligned, load, store};

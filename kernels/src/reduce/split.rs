@@ -99,7 +99,7 @@ pub unsafe fn fast_arg_join<F: Fold<T, Acc = Best<T::Acc>, Out = u32>, T: Scalar
     by_rows::<F, T>(rows, parts, write, move |row, first, step| {
         let (mut acc, mut part) = (F::none(), first);
         while part < parts {
-            // SAFETY: the caller's; a position that is none in the row is not looked at
+            // SAFETY: the caller's; a position outside the row is not looked at
             unsafe {
                 let at = part * len + found.add(row * parts + part).read() as usize;
                 if at < columns {

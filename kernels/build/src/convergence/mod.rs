@@ -1,5 +1,4 @@
-//! Refuses kernels in which a barrier, or an operation among the lanes of a wave, is not come to by all that take part
-//! in it.
+//! Refuses kernels in which not all participants reach a barrier, or an operation among the lanes of a wave.
 //!
 //! A convergent operation is right only where control flow is uniform for its scope: a barrier where the whole workgroup
 //! takes the same way, a ballot or a shuffle where the whole wave does. Neither rustc's MIR nor the source says so, and
@@ -12,7 +11,7 @@
 //!    which it is surely the same.
 //! 3. [`flow`] says what each branch decides: an operation there is refused if its scope is larger than that group.
 //!
-//! Who means it says so with `amdgpu_device::workgroup::divergent`.
+//! `amdgpu_device::workgroup::divergent` says that it is intended.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -30,7 +29,7 @@ const MEANT: &str = "13amdgpu_device9workgroup9divergent";
 /// A convergent operation in control flow that is not the same for all who take part in it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Divergence {
-    /// Who takes part.
+    /// The participants.
     scope: Scope,
     /// The operation, as LLVM calls it.
     pub operation: String,
@@ -227,7 +226,7 @@ impl<'a> Analysis<'a> {
 
     /// Gives a call's arguments to the function's parameters; whether that was new to it.
     fn pass(&mut self, callee: usize, call: &Inst, from: usize, block: usize) -> bool {
-        // Constants are no operands, so that the positions are not known: every parameter is as the worst argument.
+        // Constants are not operands, so the positions are unknown: every parameter is treated like the worst argument.
         let worst = self.states[&from].operands(call, block);
         let mut changed = false;
         let params = self.functions[callee].params;
@@ -238,7 +237,8 @@ impl<'a> Analysis<'a> {
         changed
     }
 
-    /// The operations of a function, and calls of functions with such, that not all come to; with a branch that decides it.
+    /// The operations of a function, and its calls of functions with such operations, that not all participants reach, each
+    /// with a branch that decides it.
     fn refused(&self, at: usize) -> Vec<(Scope, &'a Inst<'a>, &'a Inst<'a>)> {
         let (function, state) = (&self.functions[at], &self.states[&at]);
         let mut refused = Vec::new();

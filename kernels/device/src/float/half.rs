@@ -14,7 +14,7 @@ mod native {
 
     /// Where the name `f16` is still the primitive type's.
     mod primitive {
-        pub type Half = f16;
+        pub(crate) type Half = f16;
     }
 
     impl f16 {

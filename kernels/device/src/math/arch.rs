@@ -5,11 +5,11 @@
 
 #[cfg(any(target_arch = "amdgpu", target_arch = "nvptx64"))]
 mod device {
-    pub mod f32_ops {
-        pub use core::f32::math::{ceil, floor, mul_add, round, sqrt, trunc};
+    pub(crate) mod f32_ops {
+        pub(crate) use core::f32::math::{ceil, floor, mul_add, round, sqrt, trunc};
     }
-    pub mod f64_ops {
-        pub use core::f64::math::{ceil, floor, mul_add, round, sqrt, trunc};
+    pub(crate) mod f64_ops {
+        pub(crate) use core::f64::math::{ceil, floor, mul_add, round, sqrt, trunc};
     }
 }
 #[cfg(any(target_arch = "amdgpu", target_arch = "nvptx64"))]

@@ -46,7 +46,7 @@ impl Fetched {
     }
 }
 
-/// Tensors of elements of which only the size counts.
+/// Tensors of elements; only their size matters.
 pub trait Raw<const K: usize>: Copy {
     /// Bytes of an element of each.
     const BYTES: usize;

@@ -42,7 +42,7 @@ pub mod memory {
     #[amdgpu_kernel]
     pub unsafe fn reverse(values: *mut u32) {
         let (local, size) = (grid::local_id_x() as usize, grid::workgroup_size_x() as usize);
-        // SAFETY: the caller's buffer has an element for each work item
+        // SAFETY: the caller's buffer has an element for each work-item
         unsafe {
             let part = values.add(grid::workgroup_id_x() as usize * size);
             let value = part.add(size - 1 - local).read();
@@ -54,7 +54,7 @@ pub mod memory {
     /// The largest of all numbers, by compare and swap.
     #[amdgpu_kernel]
     pub unsafe fn largest(inp: *const u32, out: *mut u32) {
-        // SAFETY: the caller's buffer has an element for each work item
+        // SAFETY: the caller's buffer has an element for each work-item
         unsafe {
             let x = inp.add(grid::global_id_x()).read();
             atomic::update_u32(out, |old| old.max(x));
@@ -86,7 +86,7 @@ pub mod waves {
         lanes: *mut u32,
     ) {
         let i = grid::global_id_x();
-        // SAFETY: the caller's buffers have an element for each work item
+        // SAFETY: the caller's buffers have an element for each work-item
         unsafe {
             let x = inp.add(i).read();
             sums.add(i).write(wave::reduce(x, |a, b| a.add(b)));

@@ -23,10 +23,7 @@ pub trait Id: Scalar {
     fn widen(self) -> i64;
 
     /// Whether it is an index of a dimension of `size`. [`HIGHEST`](Scalar::HIGHEST) never is: it stands for nothing.
-    #[inline(always)]
-    fn is_index(self, size: usize) -> bool {
-        (self.widen() as u64) < size as u64 && self != Self::HIGHEST
-    }
+    fn is_index(self, size: usize) -> bool;
 
     /// The index, if it is one of a dimension of `size`.
     #[inline(always)]
@@ -37,21 +34,27 @@ pub trait Id: Scalar {
     /// Whether it neither is an index of a dimension of `size`, nor stands for nothing.
     #[inline(always)]
     fn is_outside(self, size: usize) -> bool {
-        self.widen() as u64 >= size as u64 && self != Self::HIGHEST
+        !self.is_index(size) && self != Self::HIGHEST
     }
 }
 
 macro_rules! ids {
-    ($($I:ident)*) => {$(
+    ($($I:ident as $Unsigned:ident)*) => {$(
         impl Id for $I {
             #[inline(always)]
             fn widen(self) -> i64 {
                 self as i64
             }
+            #[inline(always)]
+            fn is_index(self, size: usize) -> bool {
+                // One comparison, of no more bits than it takes: nothing is above the highest id, and what is negative is
+                // above it as an unsigned number.
+                (self as $Unsigned) < size.min($I::HIGHEST as usize) as $Unsigned
+            }
         }
     )*};
 }
-ids!(u8 u32 i64 i16 i32);
+ids!(u8 as u32 u32 as u32 i64 as u64 i16 as u32 i32 as u32);
 
 /// `$body` for each constant `$i` below `$n`, at most 8: an array that a loop indexes may else be in memory.
 macro_rules! unroll {

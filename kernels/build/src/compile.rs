@@ -183,10 +183,14 @@ impl Compiler<'_> {
         (family, feature): &(String, Option<String>),
         front: Front,
     ) -> Result<Bitcode> {
-        let output = self.cache.join("bitcode").join(front.name());
+        let flags = self.rustflags(front).join("\x1f");
+        // Crates in one target directory differ in their flags: in one folder, each would undo what the others compiled.
+        // And their families may have the same names.
+        let manifest = self.source.manifest.as_os_str().as_encoded_bytes();
+        let folder = self.cache.join("cargo").join(front.name()).join(&cache::key(&[flags.as_bytes()])[..16]);
+        let output = self.cache.join("bitcode").join(front.name()).join(&cache::key(&[manifest])[..16]);
         fs::create_dir_all(&output).map_err(io("cannot create", &output))?;
         let path = output.join(family).with_extension("bc");
-        let folder = self.cache.join("cargo").join(front.name());
         if !self.intact(&path)? {
             forget(&folder.join(front.triple()).join("release/.fingerprint"), &self.source.package);
         }
@@ -194,7 +198,7 @@ impl Compiler<'_> {
         clean(&mut command, self.toolchain);
         command
             .env("CARGO_TARGET_DIR", &folder)
-            .env("CARGO_ENCODED_RUSTFLAGS", self.rustflags(front).join("\x1f"))
+            .env("CARGO_ENCODED_RUSTFLAGS", flags)
             // For source lines: in the emulator's reports, in rocgdb, and of what the build refuses.
             .env("CARGO_PROFILE_RELEASE_DEBUG", "line-tables-only")
             .env("CARGO_PROFILE_RELEASE_STRIP", "none")

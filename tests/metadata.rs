@@ -25,7 +25,7 @@ fn allowed_sgpr_spills(kernel: &str, gfx: &str) -> u32 {
         _ if kernel.starts_with("conv") => 64,
         _ if function == "sa" && gfx == "gfx90a" => 27,
         _ if function == "sa" => 2,
-        _ if function == "s" && gfx == "gfx90a" => 6,
+        _ if function == "s" && gfx == "gfx90a" => 8,
         _ if ["gemm", "gemv"].contains(&function) => 56,
         _ => 0,
     }

@@ -1,12 +1,15 @@
 //! A newcomer's first steps: the demo, a crate of one's own kernels, another kernel in it, a mistake in one, the report that
 //! names its line, and the repair. `guide/src/first-kernel.md` and `fault-report.md` describe them.
 
-use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::ErrorKind;
 use std::path::Path;
 use std::process::Command;
+use std::{env, fs};
 
 use amdgpu_build::toolchain;
 use anyhow::{Context, Result, ensure};
+use tempfile::TempDir;
 
 use crate::{demo, dependent, new, shell, test};
 
@@ -21,7 +24,7 @@ pub fn run(full: bool) -> Result<()> {
     if full {
         demo::run(None, &[], &[])?;
     }
-    let folder = tempfile::tempdir()?;
+    let folder = folder("own-kernels")?;
     let project = folder.path().join("scratch-kernel");
     new::write("scratch-kernel", &project)?;
     fs::copy(shell::workspace().join("Cargo.lock"), project.join("Cargo.lock"))?;
@@ -54,12 +57,27 @@ pub fn run(full: bool) -> Result<()> {
 
 /// The kernels that the guide explains, built and tested as a separate crate, which they are.
 pub fn patterns(full: bool) -> Result<()> {
-    let folder = tempfile::tempdir()?;
+    let folder = folder("patterns")?;
     let project = folder.path().join("patterns");
     new::copy(&shell::workspace().join("examples/patterns"), &project, |text| text)?;
     fs::copy(shell::workspace().join("Cargo.lock"), project.join("Cargo.lock"))?;
     shell::run(dependent::cargo(&project, "fmt").args(["--all", "--check"]))?;
     shell::run(&mut cargo(&project, "test", full))
+}
+
+/// A temporary folder outside the workspace. Its name is always the same for one checkout: the compiler's flags contain it, and
+/// core is compiled for each set of flags.
+fn folder(purpose: &str) -> Result<TempDir> {
+    let mut hasher = DefaultHasher::new();
+    shell::workspace().hash(&mut hasher);
+    let name = format!("candle-amdgpu-{purpose}-{:016x}", hasher.finish());
+    match fs::remove_dir_all(env::temp_dir().join(&name)) {
+        // From a run that was stopped.
+        Ok(()) => {}
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        Err(error) => return Err(error).context("cannot remove the temporary folder of an earlier run"),
+    }
+    Ok(tempfile::Builder::new().prefix(&name).rand_bytes(0).tempdir()?)
 }
 
 /// Adds a second module to the template, with a kernel that compilers make mistakes in, and its test.

@@ -205,6 +205,6 @@ mod tests {
         assert!(error.contains("names gfx90a"), "{error}");
         fs::write(sources.join("affine.rs"), "x + y").unwrap();
         let error = read(folder.path(), folder.path(), None).unwrap_err().to_string();
-        assert!(error.contains("other sources"), "{error}");
+        assert!(error.contains("they were compiled from sources"), "{error}");
     }
 }

@@ -322,7 +322,7 @@ mod tests {
         let opt = machine.0.path().join("stable-here/lib/rustlib/here/bin/opt");
         script(&opt, "echo 'LLVM version 21.1.0'");
         let error = machine.find(None).unwrap_err();
-        assert!(error.contains("/stable-here/lib/rustlib/here/bin/opt is not of LLVM 99"), "{error}");
+        assert!(error.contains("/stable-here/lib/rustlib/here/bin/opt is not from LLVM 99"), "{error}");
         fs::remove_file(&opt).unwrap();
         let error = machine.find(None).unwrap_err();
         assert!(error.contains("there is no /stable-here/lib/rustlib/here/bin/opt"), "{error}");

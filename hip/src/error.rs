@@ -6,6 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use amdgpu_emulator::{Gfx, ObjectError};
 
 use crate::codes::*;
+use crate::emulated::graph::CaptureError;
 use crate::select::SelectError;
 
 /// Why a call failed. C callers get [`Error::code`]; the text is kept for [`last_error`].
@@ -61,6 +62,12 @@ pub enum Error {
     WrongTarget { actual: String, expected: String, device: usize },
     #[error("no code object for device {device} ({gfx}): {problem}")]
     NoCodeForDevice { device: usize, gfx: Gfx, problem: String },
+    #[error("the argument `{name}`: {problem}")]
+    GraphHandle { name: &'static str, problem: String },
+    #[error("the graph inside was not updated: {0}")]
+    ChildGraph(&'static str),
+    #[error("`{path}` cannot be written: {problem}")]
+    FileNotWritten { path: String, problem: String },
     #[error("`{path}` cannot be read: {problem}")]
     File { path: String, problem: String },
     #[error("the code object has no kernel `{name}`; it has {known}")]
@@ -89,6 +96,16 @@ pub enum Error {
     PeerAccessNotEnabled { from: usize, to: usize },
     #[error("not available here: {0}")]
     Unsupported(String),
+    #[error(transparent)]
+    Capture(#[from] CaptureError),
+    #[error("{0}")]
+    State(&'static str),
+    #[error("node {node} of graph {graph} waits for itself by way of others")]
+    Cycle { node: u64, graph: u64 },
+    #[error("the launchable graph was not updated: {0}")]
+    GraphUpdate(&'static str),
+    #[error("the graph's memory at {address:#x}, {size} bytes, has not been freed since the last launch")]
+    GraphMemoryInUse { address: u64, size: u64 },
     #[error("limit {0} is not one that this device has")]
     Limit(u32),
     #[error("a bug in the emulated runtime: {0}")]
@@ -115,6 +132,9 @@ impl Error {
             | Error::NotDeviceMemory { .. }
             | Error::OutOfBounds { .. }
             | Error::Memory { .. }
+            | Error::Cycle { .. }
+            | Error::GraphHandle { .. }
+            | Error::GraphMemoryInUse { .. }
             | Error::Arguments { .. } => hipErrorInvalidValue,
             Error::NoSuchDevice { .. } => hipErrorInvalidDevice,
             Error::NotDevicePointer { .. } => hipErrorInvalidDevicePointer,
@@ -139,8 +159,12 @@ impl Error {
             Error::NoPeerAccess { .. } => hipErrorPeerAccessUnsupported,
             Error::PeerAccessNotEnabled { .. } => hipErrorPeerAccessNotEnabled,
             Error::Unsupported(_) => hipErrorNotSupported,
+            Error::Capture(error) => error.code(),
+            Error::State(_) => hipErrorIllegalState,
+            Error::FileNotWritten { .. } => hipErrorOperatingSystem,
+            Error::GraphUpdate(_) => hipErrorGraphExecUpdateFailure,
             Error::Limit(_) => hipErrorUnsupportedLimit,
-            Error::Panic(_) => hipErrorUnknown,
+            Error::Panic(_) | Error::ChildGraph(_) => hipErrorUnknown,
         }
     }
 }

@@ -93,7 +93,10 @@ hip_functions! {
     }
 
     /// Waits for all work of the current device, and returns the first fault of it.
-    fn hipDeviceSynchronize() => |runtime| { runtime.synchronize(runtime.current()) }
+    fn hipDeviceSynchronize() => |runtime| {
+        runtime.refuse_device_wait()?;
+        runtime.synchronize(runtime.current())
+    }
 
     /// Frees everything that the current device holds.
     fn hipDeviceReset() => |runtime| {

@@ -2,10 +2,20 @@
 
 use std::ffi::{c_uint, c_void};
 
+use crate::emulated::Runtime;
 use crate::emulated::launch::Geometry;
 use crate::emulated::module::Function;
+use crate::emulated::work::EventUse;
 use crate::error::Error;
 use crate::types::*;
+
+/// An event that a launch records, unless its handle is null.
+pub(super) fn event(runtime: &Runtime, handle: hipEvent_t) -> Result<Option<EventUse>, Error> {
+    match handle.is_null() {
+        true => Ok(None),
+        false => Ok(Some(EventUse { handle: handle as usize, event: runtime.handles.get(handle)? })),
+    }
+}
 
 hip_functions! {
     /// Launches a kernel: grid in workgroups, one pointer per argument, or an `extra` list with all of them.
@@ -30,7 +40,7 @@ hip_functions! {
             block: [blockDimX, blockDimY, blockDimZ],
             dynamic_lds: sharedMemBytes,
         };
-        runtime.launch(&function, geometry, &*runtime.stream(stream)?, kernelParams, extra)
+        runtime.launch(f, &function, geometry, &runtime.stream(stream)?, kernelParams, extra)
     }
 
     /// As [`hipModuleLaunchKernel`], with the grid in work-items and an event before and after.
@@ -62,17 +72,14 @@ hip_functions! {
         }
         let grid = std::array::from_fn(|axis| global[axis] / block[axis]);
         let stream = runtime.stream(hStream)?;
-        let event = |handle: hipEvent_t| {
-            if handle.is_null() { Ok(None) } else { runtime.handles.get::<crate::emulated::stream::Event>(handle).map(Some) }
-        };
-        let (start, stop) = (event(startEvent)?, event(stopEvent)?);
+        let (start, stop) = (event(runtime, startEvent)?, event(runtime, stopEvent)?);
         if let Some(start) = start {
-            start.record(stream.clone());
+            runtime.record_event(start, &stream, true)?;
         }
         let dynamic_lds = u32::try_from(sharedMemBytes).unwrap_or(u32::MAX);
-        runtime.launch(&function, Geometry { grid, block, dynamic_lds }, &stream, kernelParams, extra)?;
+        runtime.launch(f, &function, Geometry { grid, block, dynamic_lds }, &stream, kernelParams, extra)?;
         if let Some(stop) = stop {
-            stop.record(stream);
+            runtime.record_event(stop, &stream, true)?;
         }
         Ok(())
     }

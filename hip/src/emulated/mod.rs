@@ -11,6 +11,7 @@ use std::sync::Arc;
 use amdgpu_emulator::{Gfx, LaunchOptions, MemoryError};
 
 use self::device::Device;
+use self::graph::{Captures, GraphMemories};
 use self::handles::Handles;
 use self::memory::Blocks;
 use self::registry::Registry;
@@ -19,6 +20,7 @@ use crate::error::Error;
 
 pub(crate) mod device;
 pub(crate) mod facts;
+pub(crate) mod graph;
 pub(crate) mod handles;
 pub(crate) mod launch;
 pub(crate) mod memory;
@@ -28,6 +30,7 @@ pub(crate) mod pool;
 pub(crate) mod properties;
 pub(crate) mod registry;
 pub(crate) mod stream;
+pub(crate) mod work;
 
 /// All emulated devices and everything that belongs to them.
 pub(crate) struct Runtime {
@@ -36,6 +39,8 @@ pub(crate) struct Runtime {
     /// Shared with the modules, whose variables are memory too.
     pub(crate) blocks: Arc<Blocks>,
     pub(crate) registry: Registry,
+    pub(crate) captures: Captures,
+    pub(crate) graph_memories: GraphMemories,
 }
 
 thread_local! {
@@ -52,7 +57,14 @@ impl Runtime {
             .enumerate()
             .map(|(ordinal, gfx)| Device::new(ordinal, *gfx, &handles, options))
             .collect::<Result<_, _>>()?;
-        Ok(Runtime { devices, handles, blocks: Arc::default(), registry: Registry::default() })
+        Ok(Runtime {
+            devices,
+            handles,
+            blocks: Arc::default(),
+            registry: Registry::default(),
+            captures: Captures::default(),
+            graph_memories: GraphMemories::default(),
+        })
     }
 
     pub(crate) fn targets(&self) -> Vec<Gfx> {
@@ -120,7 +132,8 @@ impl Runtime {
             Object::Event(event) => event.device == ordinal,
             Object::Module(module) => module.device == ordinal,
             Object::Function(function) => function.device == ordinal,
-            Object::Pool(_) => false,
+            // They are of no device, as a program sees it.
+            Object::Pool(_) | Object::Graph(_) | Object::Node(_) | Object::Exec(_) | Object::Kept(_) => false,
         });
         self.registry.unload(ordinal);
         self.free_all(device);

@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use super::device::Device;
+use super::graph::{Captured, Membership};
 use crate::codes::hipError_t;
 use crate::error::Error;
 use crate::report::{print_fault, takes_text};
@@ -50,15 +51,21 @@ pub(crate) struct Stream {
     pub(crate) priority: i32,
     /// Held while work runs, so that work submitted by several threads runs one after another.
     pending: Mutex<Option<StreamFault>>,
+    /// What capture the stream is part of.
+    membership: Mutex<Option<Membership>>,
 }
 
 impl Stream {
     pub(crate) fn new(device: usize, kind: Kind, flags: u32, priority: i32) -> Stream {
-        Stream { device, kind, flags, priority, pending: Mutex::default() }
+        Stream { device, kind, flags, priority, pending: Mutex::default(), membership: Mutex::default() }
     }
 
     fn pending(&self) -> MutexGuard<'_, Option<StreamFault>> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn membership(&self) -> MutexGuard<'_, Option<Membership>> {
+        self.membership.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Runs `work` behind everything that was submitted before; after a fault it is dropped.
@@ -125,11 +132,13 @@ pub(crate) struct Event {
     pub(crate) device: usize,
     timed: bool,
     recorded: Mutex<Option<(Instant, Arc<Stream>)>>,
+    /// Where it was recorded last, if that was in a capture.
+    captured: Mutex<Option<Captured>>,
 }
 
 impl Event {
     pub(crate) fn new(device: usize, timed: bool) -> Event {
-        Event { device, timed, recorded: Mutex::default() }
+        Event { device, timed, recorded: Mutex::default(), captured: Mutex::default() }
     }
 
     fn recorded(&self) -> Option<(Instant, Arc<Stream>)> {
@@ -139,6 +148,17 @@ impl Event {
     /// Marks the event as reached by `stream`.
     pub(crate) fn record(&self, stream: Arc<Stream>) {
         *self.recorded.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), stream));
+        *self.captured.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// Marks the event as recorded in a capture.
+    pub(crate) fn capture(&self, captured: Captured) {
+        *self.captured.lock().unwrap_or_else(PoisonError::into_inner) = Some(captured);
+    }
+
+    /// Where it was recorded last, if that was in a capture.
+    pub(crate) fn captured(&self) -> Option<Captured> {
+        self.captured.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The stream that the event was last recorded in.

@@ -84,14 +84,19 @@ pub enum Error {
     Resources { kernel: String, problem: String },
     #[error("kernel `{kernel}`: {problem}")]
     Arguments { kernel: String, problem: String },
+    #[error(
+        "kernel `{kernel}`: {workgroups} workgroups that wait for each other; {fit} fit on the device at once, {each} on each \
+         of its {multiprocessors} multiprocessors"
+    )]
+    CooperativeTooLarge { kernel: String, workgroups: u64, fit: u64, each: u32, multiprocessors: u32 },
     #[error("no call configuration was pushed before the launch")]
     NoCallConfiguration,
     #[error("{report}")]
     Fault { code: hipError_t, report: String },
-    #[error(
-        "peer access between device {from} and device {to} is not available: each emulated device has its own memory"
-    )]
-    NoPeerAccess { from: usize, to: usize },
+    #[error("device {device} needs no access to its own memory")]
+    NoPeerAccess { device: usize },
+    #[error("peer access from device {from} to device {to} is enabled already")]
+    PeerAccessEnabled { from: usize, to: usize },
     #[error("peer access from device {from} to device {to} is not enabled")]
     PeerAccessNotEnabled { from: usize, to: usize },
     #[error("not available here: {0}")]
@@ -115,13 +120,6 @@ pub enum Error {
 debug_is_display!(Error);
 
 impl Error {
-    /// A launch whose workgroups would have to wait for each other.
-    pub(crate) fn cooperative(kernel: &str) -> Error {
-        Error::Unsupported(format!(
-            "kernel `{kernel}`: emulated workgroups do not all run at the same time, so they cannot wait for each other"
-        ))
-    }
-
     /// The HIP code for it.
     pub fn code(&self) -> hipError_t {
         match self {
@@ -136,7 +134,7 @@ impl Error {
             | Error::GraphHandle { .. }
             | Error::GraphMemoryInUse { .. }
             | Error::Arguments { .. } => hipErrorInvalidValue,
-            Error::NoSuchDevice { .. } => hipErrorInvalidDevice,
+            Error::NoSuchDevice { .. } | Error::NoPeerAccess { .. } => hipErrorInvalidDevice,
             Error::NotDevicePointer { .. } => hipErrorInvalidDevicePointer,
             Error::OutOfMemory { .. } => hipErrorOutOfMemory,
             Error::Pitch { .. } => hipErrorInvalidPitchValue,
@@ -155,8 +153,9 @@ impl Error {
             Error::Configuration { .. } => hipErrorInvalidConfiguration,
             Error::Resources { .. } => hipErrorLaunchOutOfResources,
             Error::NoCallConfiguration => hipErrorMissingConfiguration,
+            Error::CooperativeTooLarge { .. } => hipErrorCooperativeLaunchTooLarge,
             Error::Fault { code, .. } => *code,
-            Error::NoPeerAccess { .. } => hipErrorPeerAccessUnsupported,
+            Error::PeerAccessEnabled { .. } => hipErrorPeerAccessAlreadyEnabled,
             Error::PeerAccessNotEnabled { .. } => hipErrorPeerAccessNotEnabled,
             Error::Unsupported(_) => hipErrorNotSupported,
             Error::Capture(error) => error.code(),

@@ -109,6 +109,9 @@ unsafe fn kernel(
     let mut kernel =
         unsafe { runtime.kernel_work(params.func, &function, geometry, params.kernelParams, params.extra)? };
     kernel.attributes = attributes;
+    if attributes.is_cooperative {
+        runtime.check_cooperative(&kernel)?;
+    }
     Ok(Work::Kernel(kernel))
 }
 
@@ -335,7 +338,7 @@ fn host_address(address: u64) -> *mut c_void {
 ///
 /// # Safety
 /// `value` is null, or the field that the attribute names is set.
-unsafe fn set_attribute(
+pub(super) unsafe fn set_attribute(
     attributes: &mut Attributes,
     attribute: hipLaunchAttributeID,
     value: *const hipKernelNodeAttrValue,
@@ -424,10 +427,14 @@ hip_functions! {
     /// Sets an attribute of a kernel: 1 is a window of memory, 2 whether it is cooperative, 8 its priority.
     fn hipGraphKernelNodeSetAttribute(hNode: hipGraphNode_t, attr: hipLaunchAttributeID, value: *const hipKernelNodeAttrValue) => |runtime| {
         let node = node_at(runtime, hNode)?;
-        node.change(|work| match work {
-            Work::Kernel(kernel) => set_attribute(&mut kernel.attributes, attr, value).map(|()| true),
-            _ => Ok(false),
-        })?.then_some(()).ok_or_else(|| wrong_kind("hNode", &node, "it must be a kernel"))
+        let Work::Kernel(mut kernel) = node.work() else {
+            return Err(wrong_kind("hNode", &node, "it must be a kernel"));
+        };
+        set_attribute(&mut kernel.attributes, attr, value)?;
+        if kernel.attributes.is_cooperative {
+            runtime.check_cooperative(&kernel)?;
+        }
+        replace(&node, Work::Kernel(kernel))
     }
 
     /// An attribute of a kernel.

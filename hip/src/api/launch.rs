@@ -2,8 +2,10 @@
 
 use std::ffi::{c_uint, c_void};
 
+use super::graph_nodes::set_attribute;
+use super::not_null;
 use crate::emulated::Runtime;
-use crate::emulated::launch::Geometry;
+use crate::emulated::launch::{Attributes, Geometry};
 use crate::emulated::module::Function;
 use crate::emulated::work::EventUse;
 use crate::error::Error;
@@ -15,6 +17,28 @@ pub(super) fn event(runtime: &Runtime, handle: hipEvent_t) -> Result<Option<Even
         true => Ok(None),
         false => Ok(Some(EventUse { handle: handle as usize, event: runtime.handles.get(handle)? })),
     }
+}
+
+/// The attributes of a launch.
+///
+/// # Safety
+/// `list` is null or valid for reading `count` attributes, of each of which the field that it names is set.
+pub(super) unsafe fn attributes(list: *const hipLaunchAttribute, count: c_uint) -> Result<Attributes, Error> {
+    let mut attributes = Attributes::default();
+    if count > 0 {
+        not_null("attrs", list)?;
+    }
+    for index in 0..count as usize {
+        // SAFETY: the caller's contract; all values begin alike.
+        unsafe {
+            let attribute = list.add(index);
+            // Attributes that a launch ignores are no error here: 3 is about streams, 9 and 10 about caches.
+            if !matches!((*attribute).id, 3 | 9 | 10) {
+                set_attribute(&mut attributes, (*attribute).id, (&raw const (*attribute).val).cast())?;
+            }
+        }
+    }
+    Ok(attributes)
 }
 
 hip_functions! {
@@ -97,8 +121,33 @@ hip_functions! {
         stream: hipStream_t,
         kernelParams: *mut *mut c_void,
     ) => |runtime| {
-        let _ = (gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, stream, kernelParams);
         let function = runtime.handles.get::<Function>(f)?;
-        Err(Error::cooperative(&function.info.name))
+        let geometry = Geometry {
+            grid: [gridDimX, gridDimY, gridDimZ],
+            block: [blockDimX, blockDimY, blockDimZ],
+            dynamic_lds: sharedMemBytes,
+        };
+        let (stream, extra) = (runtime.stream(stream)?, std::ptr::null_mut());
+        runtime.launch_with(f, &function, geometry, &stream, kernelParams, extra, Attributes::COOPERATIVE)
+    }
+
+    /// Launches a kernel with attributes: cooperative (2) and priority (8); a window of memory (1) has to be empty.
+    fn hipDrvLaunchKernelEx(
+        config: *const HIP_LAUNCH_CONFIG,
+        f: hipFunction_t,
+        kernelParams: *mut *mut c_void,
+        extra: *mut *mut c_void,
+    ) => |runtime| {
+        not_null("config", config)?;
+        let config = *config;
+        let function = runtime.handles.get::<Function>(f)?;
+        let geometry = Geometry {
+            grid: [config.gridDimX, config.gridDimY, config.gridDimZ],
+            block: [config.blockDimX, config.blockDimY, config.blockDimZ],
+            dynamic_lds: config.sharedMemBytes,
+        };
+        let attributes = attributes(config.attrs, config.numAttrs)?;
+        let stream = runtime.stream(config.hStream)?;
+        runtime.launch_with(f, &function, geometry, &stream, kernelParams, extra, attributes)
     }
 }

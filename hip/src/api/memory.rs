@@ -273,7 +273,7 @@ hip_functions! {
     /// As [`hipHostFree`].
     fn hipFreeHost(ptr: *mut c_void) => |runtime| { free_pinned(runtime, ptr) }
 
-    /// Makes the program's own memory accessible to devices.
+    /// Makes the program's own memory accessible to all devices, at its own address. Check mode does not look at it.
     fn hipHostRegister(hostPtr: *mut c_void, sizeBytes: usize, flags: c_uint) => |runtime| {
         not_null("hostPtr", hostPtr)?;
         runtime.refuse_unsafe("registering memory")?;

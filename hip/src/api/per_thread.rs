@@ -6,8 +6,9 @@ use std::ffi::{c_int, c_uint, c_void};
 use super::event::record;
 use super::give;
 use super::memory::{copy, copy_async, fill, fill_synchronously};
-use super::program::{from_symbol, geometry, launch, to_symbol, variable};
+use super::program::{from_symbol, geometry, launch, launch_with, to_symbol, variable};
 use super::stream::{call_back, call_host, query, wait, wait_event};
+use crate::emulated::launch::Attributes;
 use crate::types::*;
 
 /// The handle of the thread's own default stream.
@@ -132,5 +133,18 @@ hip_functions! {
         stream: hipStream_t,
     ) => |runtime| {
         launch(runtime, function_address, geometry(numBlocks, dimBlocks, sharedMemBytes), args, own(stream))
+    }
+
+    /// `hipLaunchCooperativeKernel` with the thread's own default stream.
+    fn hipLaunchCooperativeKernel_spt(
+        f: *const c_void,
+        gridDim: dim3,
+        blockDimX: dim3,
+        kernelParams: *mut *mut c_void,
+        sharedMemBytes: c_uint,
+        stream: hipStream_t,
+    ) => |runtime| {
+        let geometry = geometry(gridDim, blockDimX, sharedMemBytes as usize);
+        launch_with(runtime, f, geometry, kernelParams, own(stream), Attributes::COOPERATIVE)
     }
 }

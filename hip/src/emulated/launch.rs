@@ -2,6 +2,7 @@
 
 use std::ffi::c_void;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use amdgpu_emulator::{ArgKind, Fault, FaultReport, HiddenArg, KernelInfo, Launch};
 
@@ -184,6 +185,12 @@ pub(crate) struct Attributes {
     pub(crate) window: hipAccessPolicyWindow,
 }
 
+impl Attributes {
+    /// Those of a launch whose workgroups wait for each other.
+    pub(crate) const COOPERATIVE: Attributes =
+        Attributes { is_cooperative: true, priority: 0, window: hipAccessPolicyWindow::NONE };
+}
+
 impl KernelWork {
     /// One pointer per argument, valid for as long as this, or a clone of it, is there; null if there is none.
     pub(crate) fn params(&self) -> *mut *mut c_void {
@@ -230,7 +237,30 @@ impl Runtime {
         extra: *mut *mut c_void,
     ) -> Result<(), Error> {
         // SAFETY: the caller's contract.
-        let kernel = unsafe { self.kernel_work(name, function, geometry, params, extra)? };
+        unsafe { self.launch_with(name, function, geometry, stream, params, extra, Attributes::default()) }
+    }
+
+    /// As [`Runtime::launch`], with attributes.
+    ///
+    /// # Safety
+    /// As for [`Runtime::kernel_work`].
+    #[expect(clippy::too_many_arguments, reason = "the C functions have them")]
+    pub(crate) unsafe fn launch_with(
+        &self,
+        name: *const c_void,
+        function: &Arc<Function>,
+        geometry: Geometry,
+        stream: &Arc<Stream>,
+        params: *mut *mut c_void,
+        extra: *mut *mut c_void,
+        attributes: Attributes,
+    ) -> Result<(), Error> {
+        // SAFETY: the caller's contract.
+        let mut kernel = unsafe { self.kernel_work(name, function, geometry, params, extra)? };
+        kernel.attributes = attributes;
+        if attributes.is_cooperative {
+            self.check_cooperative(&kernel)?;
+        }
         if stream.device != function.device {
             return Err(Error::WrongDevice {
                 what: "kernel",
@@ -246,10 +276,16 @@ impl Runtime {
         let KernelWork { function, geometry, kernarg, .. } = kernel;
         let device = &self.devices[function.device];
         let Geometry { grid, block, dynamic_lds } = *geometry;
-        let options = device.options();
+        let mut options = device.options();
+        options.cooperative = kernel.attributes.is_cooperative;
+        if options.check && options.cooperative && grid != [1; 3] {
+            say_unchecked(&function.info.name);
+        }
         let profile = options.profile;
         let launch = Launch { grid, block, dynamic_lds, kernarg, options };
-        match device.machine.launch(&function.kernel, &launch) {
+        let result = device.machine.launch(&function.kernel, &launch);
+        self.note_peer_writes(device.ordinal);
+        match result {
             Ok(report) => {
                 device.count(&report);
                 if profile {
@@ -265,6 +301,7 @@ impl Runtime {
                 let note = match fault.fault() {
                     _ if host_call => HOST_CALL_NOTE.to_owned(),
                     Fault::Budget { .. } => format!("\n  note: {BUDGET_VARIABLE} sets another limit"),
+                    Fault::OutOfBounds { address, .. } => self.foreign_note(device.ordinal, *address),
                     _ => String::new(),
                 };
                 let report = format!("{fault}{note}");
@@ -277,6 +314,42 @@ impl Runtime {
                 Err(StreamFault { code, report, is_told })
             }
         }
+    }
+}
+
+impl Runtime {
+    /// What a fault report adds where an address is another device's.
+    fn foreign_note(&self, device: usize, address: u64) -> String {
+        match self.blocks.find(address).filter(|block| block.device != device) {
+            Some(block) => format!(
+                "\n  note: it is memory of device {}, to which hipDeviceEnablePeerAccess gives device {device} access",
+                block.device
+            ),
+            None => String::new(),
+        }
+    }
+
+    /// Refuses more workgroups that wait for each other than a device holds at once.
+    pub(crate) fn check_cooperative(&self, kernel: &KernelWork) -> Result<(), Error> {
+        let KernelWork { function, geometry: Geometry { grid, block, dynamic_lds }, .. } = kernel;
+        let size = block.iter().product();
+        let each = occupancy(function.module.object.gfx(), &function.info, size, *dynamic_lds).workgroups;
+        let multiprocessors = self.devices[function.device].facts.multiprocessors;
+        let workgroups = grid.iter().map(|&n| u64::from(n)).fold(1, u64::saturating_mul);
+        let fit = u64::from(each) * u64::from(multiprocessors);
+        if workgroups > fit {
+            let kernel = function.info.name.clone();
+            return Err(Error::CooperativeTooLarge { kernel, workgroups, fit, each, multiprocessors });
+        }
+        Ok(())
+    }
+}
+
+/// Says once that check mode does not look at launches whose workgroups wait for each other.
+fn say_unchecked(kernel: &str) {
+    static SAID: AtomicBool = AtomicBool::new(false);
+    if !SAID.swap(true, Ordering::Relaxed) {
+        eprintln!("amdhip64: check mode does not look at cooperative launches, such as that of `{kernel}`");
     }
 }
 

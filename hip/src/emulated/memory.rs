@@ -17,6 +17,8 @@ use crate::types::*;
 
 /// Bytes moved at a time where a copy or a fill has to go through a buffer.
 const CHUNK: usize = 1 << 20;
+/// Flags that `hipHostRegister` takes: portable, mapped, of a device's registers, read-only or coarse-grained.
+const REGISTER_FLAGS: u32 = 0xf;
 /// Freed blocks that are remembered, so that an error can say that memory was freed.
 const REMEMBERED: usize = 256;
 
@@ -27,6 +29,8 @@ pub(crate) enum BlockKind {
     Device,
     /// Page-locked host memory, with the flags that it was made with.
     Pinned { flags: u32 },
+    /// The program's own memory, with the flags that it was registered with.
+    Registered { flags: u32 },
     /// Memory that migrates.
     Managed,
     /// A variable of a loaded code object.
@@ -36,9 +40,14 @@ pub(crate) enum BlockKind {
 }
 
 impl BlockKind {
-    /// Whether the host may access it directly.
+    /// Whether the host may access it directly, and every device.
     fn on_host(self) -> bool {
-        matches!(self, BlockKind::Pinned { .. } | BlockKind::Managed)
+        matches!(self, BlockKind::Pinned { .. } | BlockKind::Registered { .. } | BlockKind::Managed)
+    }
+
+    /// Whether it takes of a device's memory that a program has asked for.
+    fn is_of_device(self) -> bool {
+        !matches!(self, BlockKind::Variable | BlockKind::Registered { .. })
     }
 
     /// What gives such memory.
@@ -46,6 +55,7 @@ impl BlockKind {
         match self {
             BlockKind::Device => "hipMalloc",
             BlockKind::Pinned { .. } => "hipHostMalloc",
+            BlockKind::Registered { .. } => "hipHostRegister",
             BlockKind::Managed => "hipMallocManaged",
             BlockKind::Variable => "a variable",
             BlockKind::Graph => "a graph",
@@ -95,6 +105,10 @@ impl Blocks {
         let mut live = self.live.write().unwrap_or_else(PoisonError::into_inner);
         live.get(&base).filter(|block| wanted(block))?;
         let block = live.remove(&base)?;
+        // The program's own memory is still there.
+        if matches!(block.kind, BlockKind::Registered { .. }) {
+            return Some(block);
+        }
         let mut freed = self.freed.write().unwrap_or_else(PoisonError::into_inner);
         freed.truncate(REMEMBERED - 1);
         freed.push_front((block.base, block.size));
@@ -135,8 +149,7 @@ impl Blocks {
     /// Bytes given out on a device.
     pub(crate) fn used(&self, device: usize) -> u64 {
         let live = self.live.read().unwrap_or_else(PoisonError::into_inner);
-        let of_device =
-            live.values().filter(|block| block.device == device && block.kind != BlockKind::Variable);
+        let of_device = live.values().filter(|block| block.device == device && block.kind.is_of_device());
         of_device.map(|block| block.size).sum()
     }
 
@@ -297,6 +310,12 @@ impl Runtime {
         if kind.on_host() {
             // The host writes here without the machine seeing it, so it has to count as initialised.
             device.machine.fill(base, 0, size).map_err(|error| device.memory_error(error))?;
+            for other in self.devices.iter().filter(|other| other.ordinal != device.ordinal) {
+                // SAFETY: the range stays mapped for as long as the device is there, which is as long as the others are, and
+                // is taken back before it is freed. What host and devices may do to it at once is the program's affair.
+                let lent = unsafe { other.machine.lend(base as *mut u8, size, &label) };
+                lent.map_err(|error| other.memory_error(error))?;
+            }
         }
         self.blocks.insert(Block { base, size, device: device.ordinal, kind });
         Ok(base)
@@ -319,20 +338,38 @@ impl Runtime {
         let device = &self.devices[block.device];
         // What is still running may use it.
         device.wait_idle();
+        self.take_back(&block);
         device.machine.free(block.base).map_err(|error| device.memory_error(error))
+    }
+
+    /// Ends what other devices have of host memory, all devices if that is the program's own.
+    fn take_back(&self, block: &Block) {
+        if !block.kind.on_host() {
+            return;
+        }
+        let is_registered = matches!(block.kind, BlockKind::Registered { .. });
+        for other in self.devices.iter().filter(|other| is_registered || other.ordinal != block.device) {
+            other.wait_idle();
+            // It was lent when the block was made.
+            drop(other.machine.take_back(block.base));
+        }
     }
 
     /// Frees everything on a device.
     pub(crate) fn free_all(&self, device: &Device) {
         for block in self.blocks.remove_device(device.ordinal) {
-            if block.kind != BlockKind::Variable {
+            self.take_back(&block);
+            if !matches!(block.kind, BlockKind::Variable | BlockKind::Registered { .. }) {
                 drop(device.machine.free(block.base));
             }
         }
     }
 
-    /// Makes the program's own memory known to every device.
-    pub(crate) fn register(&self, address: *mut c_void, size: usize, _flags: u32) -> Result<(), Error> {
+    /// Makes the program's own memory known to every device, at its address.
+    ///
+    /// # Safety
+    /// The memory is readable and writable until it is unregistered.
+    pub(crate) unsafe fn register(&self, address: *mut c_void, size: usize, flags: u32) -> Result<(), Error> {
         let (base, size) = (address as u64, size as u64);
         if size == 0 || base.checked_add(size).is_none() {
             return Err(Error::Argument {
@@ -341,17 +378,33 @@ impl Runtime {
                 expected: "it must be a size in memory",
             });
         }
+        if flags & !REGISTER_FLAGS != 0 {
+            let value = format!("{flags:#x}");
+            return Err(Error::Argument { name: "flags", value, expected: "there are flags 0x1 to 0x8" });
+        }
         if self.blocks.overlaps(base, size) {
             return Err(Error::AlreadyRegistered { address: base, size });
         }
-        Err(Error::Unsupported(
-            "emulated devices see only memory from hipMalloc, hipHostMalloc and hipMallocManaged".to_owned(),
-        ))
+        for (index, device) in self.devices.iter().enumerate() {
+            // SAFETY: the caller's contract; what host and devices may do to it at once is the program's affair.
+            if let Err(error) = unsafe { device.machine.lend(address.cast(), size, "hipHostRegister") } {
+                for device in &self.devices[..index] {
+                    drop(device.machine.take_back(base));
+                }
+                return Err(device.memory_error(error));
+            }
+        }
+        let device = self.current().ordinal;
+        self.blocks.insert(Block { base, size, device, kind: BlockKind::Registered { flags } });
+        Ok(())
     }
 
     /// Undoes [`Runtime::register`].
     pub(crate) fn unregister(&self, address: *mut c_void) -> Result<(), Error> {
-        Err(Error::NotRegistered(address as u64))
+        let is_registered = |block: &Block| matches!(block.kind, BlockKind::Registered { .. });
+        let block = self.blocks.remove(address as u64, is_registered);
+        self.take_back(&block.ok_or(Error::NotRegistered(address as u64))?);
+        Ok(())
     }
 
     /// The block that a device address argument points into.
@@ -363,12 +416,12 @@ impl Runtime {
     /// The flags of page-locked memory that `address` lies in; 0 for managed memory.
     pub(crate) fn host_block(&self, name: &'static str, address: u64) -> Result<u32, Error> {
         match self.block_of(name, address)?.kind {
-            BlockKind::Pinned { flags } => Ok(flags),
+            BlockKind::Pinned { flags } | BlockKind::Registered { flags } => Ok(flags),
             BlockKind::Managed => Ok(0),
             BlockKind::Device | BlockKind::Variable | BlockKind::Graph => Err(Error::Argument {
                 name,
                 value: format!("{address:#x}, which is device memory"),
-                expected: "it must be memory of hipHostMalloc",
+                expected: "it must be memory of hipHostMalloc or hipHostRegister",
             }),
         }
     }
@@ -677,7 +730,9 @@ impl Runtime {
                 let (type_, flags) = match block.kind {
                     BlockKind::Device | BlockKind::Variable | BlockKind::Graph => (HIP_MEMORY_TYPE_DEVICE, 0),
                     BlockKind::Managed => (HIP_MEMORY_TYPE_MANAGED, 0),
-                    BlockKind::Pinned { flags } => (HIP_MEMORY_TYPE_HOST, flags),
+                    BlockKind::Pinned { flags } | BlockKind::Registered { flags } => {
+                        (HIP_MEMORY_TYPE_HOST, flags)
+                    }
                 };
                 (type_, block.device as i32, flags)
             }

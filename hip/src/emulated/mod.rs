@@ -14,6 +14,7 @@ use self::device::Device;
 use self::graph::{Captures, GraphMemories};
 use self::handles::Handles;
 use self::memory::Blocks;
+use self::peers::Peers;
 use self::registry::Registry;
 use self::stream::{Kind, Stream};
 use crate::error::Error;
@@ -26,6 +27,7 @@ pub(crate) mod launch;
 pub(crate) mod memory;
 pub(crate) mod module;
 pub(crate) mod occupancy;
+pub(crate) mod peers;
 pub(crate) mod pool;
 pub(crate) mod properties;
 pub(crate) mod registry;
@@ -41,6 +43,7 @@ pub(crate) struct Runtime {
     pub(crate) registry: Registry,
     pub(crate) captures: Captures,
     pub(crate) graph_memories: GraphMemories,
+    pub(crate) peers: Peers,
 }
 
 thread_local! {
@@ -64,6 +67,7 @@ impl Runtime {
             registry: Registry::default(),
             captures: Captures::default(),
             graph_memories: GraphMemories::default(),
+            peers: Peers::default(),
         })
     }
 
@@ -136,6 +140,7 @@ impl Runtime {
             Object::Pool(_) | Object::Graph(_) | Object::Node(_) | Object::Exec(_) | Object::Kept(_) => false,
         });
         self.registry.unload(ordinal);
+        self.end_peer_access(device);
         self.free_all(device);
         device.reset();
     }

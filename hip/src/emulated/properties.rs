@@ -101,6 +101,9 @@ impl Device {
         p.sharedMemPerMultiprocessor = facts.lds_per_multiprocessor as usize;
         p.regsPerMultiprocessor = registers * SIMDS as c_int;
         p.managedMemory = 1;
+        p.cooperativeLaunch = 1;
+        p.hostRegisterSupported = 1;
+        p.canUseHostPointerForRegisteredMem = 1;
         p.concurrentManagedAccess = 1;
         p.sharedMemPerBlockOptin = lds;
         p.directManagedMemAccessFromHost = 1;

@@ -223,15 +223,20 @@ pub struct hipAccessPolicyWindow {
     pub num_bytes: usize,
 }
 
+impl hipAccessPolicyWindow {
+    /// No window.
+    pub const NONE: hipAccessPolicyWindow = hipAccessPolicyWindow {
+        base_ptr: std::ptr::null_mut(),
+        hitProp: 0,
+        hitRatio: 0.0,
+        missProp: 0,
+        num_bytes: 0,
+    };
+}
+
 impl Default for hipAccessPolicyWindow {
     fn default() -> hipAccessPolicyWindow {
-        hipAccessPolicyWindow {
-            base_ptr: std::ptr::null_mut(),
-            hitProp: 0,
-            hitRatio: 0.0,
-            missProp: 0,
-            num_bytes: 0,
-        }
+        hipAccessPolicyWindow::NONE
     }
 }
 
@@ -245,6 +250,53 @@ pub type hipLaunchAttributeID = c_uint;
 pub const HIP_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW: hipLaunchAttributeID = 1;
 pub const HIP_LAUNCH_ATTRIBUTE_COOPERATIVE: hipLaunchAttributeID = 2;
 pub const HIP_LAUNCH_ATTRIBUTE_PRIORITY: hipLaunchAttributeID = 8;
+
+/// The value of a launch's attribute.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub union hipLaunchAttributeValue {
+    pub pad: [u64; 8],
+    pub accessPolicyWindow: hipAccessPolicyWindow,
+    pub cooperative: c_int,
+    pub priority: c_int,
+}
+
+/// An attribute of a launch.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct hipLaunchAttribute {
+    pub id: hipLaunchAttributeID,
+    pub pad: [u8; 4],
+    pub val: hipLaunchAttributeValue,
+}
+
+/// What [`hipLaunchKernelExC`](crate::hipLaunchKernelExC) launches with.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct hipLaunchConfig_t {
+    pub gridDim: dim3,
+    pub blockDim: dim3,
+    pub dynamicSmemBytes: usize,
+    pub stream: hipStream_t,
+    pub attrs: *mut hipLaunchAttribute,
+    pub numAttrs: c_uint,
+}
+
+/// What [`hipDrvLaunchKernelEx`](crate::hipDrvLaunchKernelEx) launches with.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct HIP_LAUNCH_CONFIG {
+    pub gridDimX: c_uint,
+    pub gridDimY: c_uint,
+    pub gridDimZ: c_uint,
+    pub blockDimX: c_uint,
+    pub blockDimY: c_uint,
+    pub blockDimZ: c_uint,
+    pub sharedMemBytes: c_uint,
+    pub hStream: hipStream_t,
+    pub attrs: *mut hipLaunchAttribute,
+    pub numAttrs: c_uint,
+}
 
 /// The value of a kernel node's attribute.
 #[repr(C)]
@@ -321,5 +373,9 @@ mod tests {
         assert_eq!(offset_of!(hipGraphNodeParams, params), 16);
         assert_eq!(size_of::<hipKernelNodeAttrValue>(), 32);
         assert_eq!(size_of::<hipGraphInstantiateParams>(), 32);
+        assert_eq!(size_of::<hipLaunchAttribute>(), 72);
+        assert_eq!(size_of::<hipLaunchConfig_t>(), 56);
+        assert_eq!(size_of::<HIP_LAUNCH_CONFIG>(), 56);
+        assert_eq!(offset_of!(HIP_LAUNCH_CONFIG, hStream), 32);
     }
 }

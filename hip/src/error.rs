@@ -50,6 +50,8 @@ pub enum Error {
     NotRegistered(u64),
     #[error("{value:#x} is not {expected}; it was destroyed or never existed")]
     Handle { value: u64, expected: &'static str },
+    #[error("the work waits for a value in memory that has not come")]
+    NotReady,
     #[error("the event was never recorded, or it was created without timing")]
     EventWithoutTime,
     #[error("the {what} belongs to device {actual}, not to device {expected}")]
@@ -160,6 +162,7 @@ impl Error {
             Error::Unsupported(_) => hipErrorNotSupported,
             Error::Capture(error) => error.code(),
             Error::State(_) => hipErrorIllegalState,
+            Error::NotReady => hipErrorNotReady,
             Error::FileNotWritten { .. } => hipErrorOperatingSystem,
             Error::GraphUpdate(_) => hipErrorGraphExecUpdateFailure,
             Error::Limit(_) => hipErrorUnsupportedLimit,

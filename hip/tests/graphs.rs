@@ -1645,6 +1645,73 @@ fn a_node_of_any_kind_is_made_and_changed_by_one_function() {
 }
 
 #[test]
+fn values_that_a_graph_waits_for_and_writes() {
+    let _alone = alone();
+    let (word, block) = (malloc(8), malloc(4));
+    let op = |operation, value, flags| hipStreamBatchMemOpParams {
+        operation,
+        address: word,
+        value,
+        flags,
+        alias: null_mut(),
+        pad: 0,
+    };
+    let mut list =
+        [op(HIP_STREAM_MEM_OP_WAIT_VALUE_32, 3, 1), op(HIP_STREAM_MEM_OP_WRITE_VALUE_64, 1 << 33, 0)];
+    let params = |list: &mut [hipStreamBatchMemOpParams]| hipBatchMemOpNodeParams {
+        ctx: null_mut(),
+        count: list.len() as u32,
+        paramArray: list.as_mut_ptr(),
+        flags: 0,
+    };
+    let (graph, waits) = (new_graph(), stream(1));
+    // SAFETY: pointers are valid for what is read and written through them.
+    unsafe {
+        let mut node = null_mut();
+        ok(hipGraphAddBatchMemOpNode(&mut node, graph, null(), 0, &params(&mut list)));
+        let fill = add_fill(graph, &[node], words(block, 5, 1));
+        assert_eq!(kinds(graph), [HIP_GRAPH_NODE_TYPE_BATCH_MEM_OP, FILL]);
+        let mut found = params(&mut []);
+        ok(hipGraphBatchMemOpNodeGetParams(node, &mut found));
+        assert_eq!(std::slice::from_raw_parts(found.paramArray, found.count as usize), list);
+        fails(hipGraphBatchMemOpNodeGetParams(fill, &mut found), hipErrorInvalidValue, "list of operations");
+        let exec = instantiate(graph);
+        ok(hipMemset(word, 0, 8));
+        ok(hipMemset(block, 0, 4));
+        ok(hipGraphLaunch(exec, waits));
+        fails(hipStreamQuery(waits), hipErrorNotReady, "has not come");
+        ok(hipStreamWriteValue32(null_mut(), word, 3, 0));
+        ok(hipStreamSynchronize(waits));
+        assert_eq!((download::<u64>(word, 1), download::<u32>(block, 1)), (vec![1 << 33], vec![5]));
+        // In the launchable graph alone: nothing to wait for.
+        ok(hipGraphExecBatchMemOpNodeSetParams(exec, node, &params(&mut list[1..])));
+        run(exec);
+        ok(hipGraphBatchMemOpNodeSetParams(node, &mut params(&mut list[..1])));
+        ok(hipGraphBatchMemOpNodeGetParams(node, &mut found));
+        assert_eq!(found.count, 1);
+        fails(
+            hipGraphBatchMemOpNodeSetParams(fill, &mut params(&mut list)),
+            hipErrorInvalidValue,
+            "of the kind",
+        );
+        fails(hipGraphAddBatchMemOpNode(&mut node, graph, null(), 0, null()), hipErrorInvalidValue, "null");
+        destroy_exec(exec);
+
+        // A captured wait is such a node, and so does not hold the capture up.
+        begin(waits, 0);
+        ok(hipStreamWaitValue32(waits, word, 9, 1, u32::MAX));
+        ok(hipStreamWriteValue32(waits, word, 1, 0));
+        let captured = end(waits);
+        assert_eq!(kinds(captured), [HIP_GRAPH_NODE_TYPE_BATCH_MEM_OP; 2]);
+        destroy(captured);
+    }
+    destroy(graph);
+    destroy_stream(waits);
+    free(word);
+    free(block);
+}
+
+#[test]
 fn nothing_is_kept_of_graphs_that_are_gone() {
     let _alone = alone();
     let block = malloc(64);

@@ -65,17 +65,21 @@ hip_functions! {
     fn hipEventSynchronize(event: hipEvent_t) => |runtime| {
         let event = runtime.handles.get::<Event>(event)?;
         runtime.refuse_captured(&event)?;
-        event.stream().map_or(Ok(()), |stream| {
+        if event.is_pending() || event.stream().is_some() {
             runtime.refuse_unsafe("waiting for an event")?;
-            runtime.wait(&stream)
-        })
+        }
+        event.settle();
+        event.stream().map_or(Ok(()), |stream| runtime.take_faults(&stream))
     }
 
     /// Whether an event has been reached, and whether the work before it had a fault.
     fn hipEventQuery(event: hipEvent_t) => |runtime| {
         let event = runtime.handles.get::<Event>(event)?;
         runtime.refuse_captured(&event)?;
-        event.stream().map_or(Ok(()), |stream| stream.query())
+        if event.is_pending() {
+            return Err(Error::NotReady);
+        }
+        event.stream().map_or(Ok(()), |stream| stream.fault())
     }
 
     /// Milliseconds between two events.
@@ -83,6 +87,9 @@ hip_functions! {
         let (start, stop) = (runtime.handles.get::<Event>(start)?, runtime.handles.get::<Event>(stop)?);
         runtime.refuse_captured(&start)?;
         runtime.refuse_captured(&stop)?;
+        if start.is_pending() || stop.is_pending() {
+            return Err(Error::NotReady);
+        }
         give("ms", ms, elapsed_ms(&start, &stop)?)
     }
 }

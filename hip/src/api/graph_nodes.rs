@@ -22,7 +22,7 @@ use crate::types::*;
 ///
 /// # Safety
 /// `pointer` is null or valid for writing, `list` null or valid for reading `count` handles.
-unsafe fn add(
+pub(super) unsafe fn add(
     runtime: &Runtime,
     pointer: *mut hipGraphNode_t,
     graph: hipGraph_t,
@@ -39,12 +39,12 @@ unsafe fn add(
     unsafe { give("pGraphNode", pointer, node.handle(&runtime.handles)) }
 }
 
-fn wrong_kind(name: &'static str, node: &Node, expected: &'static str) -> Error {
+pub(super) fn wrong_kind(name: &'static str, node: &Node, expected: &'static str) -> Error {
     Error::Argument { name, value: format!("node {} of kind {}", node.id, node.kind()), expected }
 }
 
 /// Gives a node other work of the same kind.
-fn replace(node: &Node, work: Work) -> Result<(), Error> {
+pub(super) fn replace(node: &Node, work: Work) -> Result<(), Error> {
     let problem = "the node must be of the kind that the parameters are for";
     let is_same = node.change(|old| {
         let is_same = std::mem::discriminant(old) == std::mem::discriminant(&work);
@@ -57,7 +57,7 @@ fn replace(node: &Node, work: Work) -> Result<(), Error> {
 }
 
 /// As [`replace`], in a launchable graph: a copy stays of its kind, and a kernel on its device.
-fn replace_in(exec: &Exec, node: &Node, work: Work) -> Result<(), Error> {
+pub(super) fn replace_in(exec: &Exec, node: &Node, work: Work) -> Result<(), Error> {
     let copy = exec.node(node)?;
     match (copy.work(), &work) {
         (Work::Copy(old), Work::Copy(new)) if old.params.kind != new.params.kind => Err(Error::Argument {

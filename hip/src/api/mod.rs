@@ -67,6 +67,7 @@ mod module;
 mod per_thread;
 mod program;
 mod stream;
+mod values;
 
 pub use absent::*;
 pub use capture::*;
@@ -84,6 +85,7 @@ pub use module::*;
 pub use per_thread::*;
 pub use program::*;
 pub use stream::*;
+pub use values::*;
 
 pub(crate) const fn c_name(name: &'static str) -> &'static CStr {
     match CStr::from_bytes_with_nul(name.as_bytes()) {

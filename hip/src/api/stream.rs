@@ -3,7 +3,6 @@
 use std::ffi::{c_int, c_uint, c_void};
 
 use super::{give, not_null};
-use crate::codes::hipSuccess;
 use crate::emulated::Runtime;
 use crate::emulated::stream::{GREATEST_PRIORITY, Kind, LEAST_PRIORITY, Stream};
 use crate::emulated::work::{EventUse, HostCall, Work};
@@ -49,9 +48,9 @@ pub(super) unsafe fn call_back(
     let found = runtime.stream(stream)?;
     let callback = callback.ok_or(Error::Null("callback"))?;
     runtime.refuse_callback(&found)?;
-    let status = found.query().map_or_else(|error| error.code(), |()| hipSuccess);
-    // SAFETY: the caller's contract. No lock is held, so the function may call HIP.
-    unsafe { callback(stream, status, data) };
+    let call = Work::Callback { function: callback, stream: stream as usize, data: data as usize };
+    // SAFETY: the caller's contract.
+    unsafe { runtime.run(&found, &[call]) };
     Ok(())
 }
 
@@ -78,7 +77,7 @@ pub(super) fn wait(runtime: &Runtime, stream: hipStream_t) -> Result<(), Error> 
 pub(super) fn query(runtime: &Runtime, stream: hipStream_t) -> Result<(), Error> {
     let stream = runtime.stream(stream)?;
     runtime.refuse_wait(&stream)?;
-    stream.query()
+    runtime.query(&stream)
 }
 
 pub(super) fn wait_event(

@@ -337,7 +337,7 @@ impl Runtime {
         })?;
         let device = &self.devices[block.device];
         // What is still running may use it.
-        device.wait_idle();
+        self.wait_idle(device);
         self.take_back(&block);
         device.machine.free(block.base).map_err(|error| device.memory_error(error))
     }
@@ -349,7 +349,7 @@ impl Runtime {
         }
         let is_registered = matches!(block.kind, BlockKind::Registered { .. });
         for other in self.devices.iter().filter(|other| is_registered || other.ordinal != block.device) {
-            other.wait_idle();
+            self.wait_idle(other);
             // It was lent when the block was made.
             drop(other.machine.take_back(block.base));
         }
@@ -446,7 +446,7 @@ impl Runtime {
     }
 
     /// Checks that `size` bytes from `address` on are one block's.
-    fn range(&self, name: &'static str, address: u64, size: u64) -> Result<Block, Error> {
+    pub(super) fn range(&self, name: &'static str, address: u64, size: u64) -> Result<Block, Error> {
         let block = self.block_of(name, address)?;
         if size > block.base + block.size - address {
             return Err(Error::OutOfBounds { name, address, size, base: block.base, allocated: block.size });

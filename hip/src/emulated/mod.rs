@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use amdgpu_emulator::{Gfx, LaunchOptions, MemoryError};
 
+use self::backlog::Backlog;
 use self::device::Device;
 use self::graph::{Captures, GraphMemories};
 use self::handles::Handles;
@@ -19,6 +20,7 @@ use self::registry::Registry;
 use self::stream::{Kind, Stream};
 use crate::error::Error;
 
+pub(crate) mod backlog;
 pub(crate) mod device;
 pub(crate) mod facts;
 pub(crate) mod graph;
@@ -32,6 +34,7 @@ pub(crate) mod pool;
 pub(crate) mod properties;
 pub(crate) mod registry;
 pub(crate) mod stream;
+pub(crate) mod values;
 pub(crate) mod work;
 
 /// All emulated devices and everything that belongs to them.
@@ -44,6 +47,7 @@ pub(crate) struct Runtime {
     pub(crate) captures: Captures,
     pub(crate) graph_memories: GraphMemories,
     pub(crate) peers: Peers,
+    pub(crate) backlog: Backlog,
 }
 
 thread_local! {
@@ -68,6 +72,7 @@ impl Runtime {
             captures: Captures::default(),
             graph_memories: GraphMemories::default(),
             peers: Peers::default(),
+            backlog: Backlog::default(),
         })
     }
 
@@ -113,22 +118,59 @@ impl Runtime {
 
     /// Waits for a stream, and for those that it keeps order with; the first fault found is the error.
     pub(crate) fn wait(&self, stream: &Stream) -> Result<(), Error> {
+        self.settle(stream);
+        self.take_faults(stream)
+    }
+
+    /// Waits until nothing of a stream, and of those that it keeps order with, waits for a value.
+    fn settle(&self, stream: &Stream) {
+        self.backlog.settle(stream);
+        if stream.kind == Kind::Default {
+            self.ordered(stream).iter().for_each(|stream| self.backlog.settle(stream));
+        }
+    }
+
+    /// The streams that keep order with a device's default stream, and that itself.
+    fn ordered(&self, stream: &Stream) -> Vec<Arc<Stream>> {
+        let mut streams = self.devices[stream.device].streams();
+        streams.retain(|stream| stream.kind != Kind::NonBlocking);
+        streams
+    }
+
+    /// Takes the faults of a stream's work so far, and of those that it keeps order with; the first one is the error.
+    pub(crate) fn take_faults(&self, stream: &Stream) -> Result<(), Error> {
         if stream.kind != Kind::Default {
             return stream.wait();
         }
-        let ordered =
-            self.devices[stream.device].streams().into_iter().filter(|s| s.kind != Kind::NonBlocking);
-        ordered.map(|stream| stream.wait()).fold(Ok(()), Result::and)
+        self.ordered(stream).iter().map(|stream| stream.wait()).fold(Ok(()), Result::and)
+    }
+
+    /// Whether a stream's work is done, and whether it had a fault.
+    pub(crate) fn query(&self, stream: &Stream) -> Result<(), Error> {
+        if self.backlog.has(stream) {
+            return Err(Error::NotReady);
+        }
+        stream.fault()
+    }
+
+    /// Waits until nothing runs on a device, and leaves faults for whoever asks for them.
+    pub(crate) fn wait_idle(&self, device: &Device) {
+        for stream in device.streams() {
+            self.backlog.settle(&stream);
+            stream.wait_idle();
+        }
     }
 
     /// Waits for all work of a device; the first fault found is the error, and none is kept.
     pub(crate) fn synchronize(&self, device: &Device) -> Result<(), Error> {
+        device.streams().iter().for_each(|stream| self.backlog.settle(stream));
         device.streams().iter().map(|stream| stream.wait()).fold(Ok(()), Result::and)
     }
 
     /// Forgets everything that a device holds: memory, streams, events, modules, pending faults.
     pub(crate) fn reset(&self, device: &Device) {
         use handles::Object;
+        self.backlog.forget(device.ordinal);
         drop(self.synchronize(device));
         let ordinal = device.ordinal;
         self.handles.remove_if(|object| match object {

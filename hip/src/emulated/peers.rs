@@ -43,7 +43,7 @@ impl Runtime {
             _ => {}
         }
         // What runs may still use what it had.
-        from.wait_idle();
+        self.wait_idle(from);
         self.apply_peers(from);
         Ok(())
     }

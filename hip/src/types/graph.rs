@@ -123,6 +123,39 @@ pub const HIP_GRAPH_NODE_TYPE_EXT_SEMAPHORE_WAIT: hipGraphNodeType = 9;
 pub const HIP_GRAPH_NODE_TYPE_MEM_ALLOC: hipGraphNodeType = 10;
 pub const HIP_GRAPH_NODE_TYPE_MEM_FREE: hipGraphNodeType = 11;
 
+pub const HIP_GRAPH_NODE_TYPE_BATCH_MEM_OP: hipGraphNodeType = 14;
+
+/// What a stream does with a value in memory.
+pub type hipStreamBatchMemOpType = c_uint;
+pub const HIP_STREAM_MEM_OP_WAIT_VALUE_32: hipStreamBatchMemOpType = 1;
+pub const HIP_STREAM_MEM_OP_WRITE_VALUE_32: hipStreamBatchMemOpType = 2;
+pub const HIP_STREAM_MEM_OP_FLUSH_REMOTE_WRITES: hipStreamBatchMemOpType = 3;
+pub const HIP_STREAM_MEM_OP_WAIT_VALUE_64: hipStreamBatchMemOpType = 4;
+pub const HIP_STREAM_MEM_OP_WRITE_VALUE_64: hipStreamBatchMemOpType = 5;
+pub const HIP_STREAM_MEM_OP_BARRIER: hipStreamBatchMemOpType = 6;
+
+/// A wait for a value in memory, or a write of one. HIP's is a union of structs that are all laid out so.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct hipStreamBatchMemOpParams {
+    pub operation: hipStreamBatchMemOpType,
+    pub address: hipDeviceptr_t,
+    pub value: u64,
+    pub flags: c_uint,
+    pub alias: hipDeviceptr_t,
+    pub pad: u64,
+}
+
+/// Several of them.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct hipBatchMemOpNodeParams {
+    pub ctx: hipCtx_t,
+    pub count: c_uint,
+    pub paramArray: *mut hipStreamBatchMemOpParams,
+    pub flags: c_uint,
+}
+
 /// A call of a host function.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
@@ -374,6 +407,9 @@ mod tests {
         assert_eq!(size_of::<hipKernelNodeAttrValue>(), 32);
         assert_eq!(size_of::<hipGraphInstantiateParams>(), 32);
         assert_eq!(size_of::<hipLaunchAttribute>(), 72);
+        assert_eq!(size_of::<hipStreamBatchMemOpParams>(), 48);
+        assert_eq!(offset_of!(hipStreamBatchMemOpParams, flags), 24);
+        assert_eq!(size_of::<hipBatchMemOpNodeParams>(), 32);
         assert_eq!(size_of::<hipLaunchConfig_t>(), 56);
         assert_eq!(size_of::<HIP_LAUNCH_CONFIG>(), 56);
         assert_eq!(offset_of!(HIP_LAUNCH_CONFIG, hStream), 32);

@@ -500,11 +500,12 @@ impl Runtime {
             return Ok(());
         }
         self.refuse_default(stream, "recording an event")?;
-        event.record(stream.clone());
+        // SAFETY: an event has nothing of the program's own.
+        unsafe { self.run(stream, &[Work::Record(used)]) };
         Ok(())
     }
 
-    /// Lets a stream wait for an event. Outside captures it has been reached, since work runs as it is submitted.
+    /// Lets a stream wait for an event.
     pub(crate) fn wait_for_event(
         &self,
         stream: &Arc<Stream>,
@@ -517,7 +518,12 @@ impl Runtime {
         let captured = used.event.captured().filter(|captured| !captured.is_over());
         let mut membership = stream.membership();
         match (&mut *membership, captured) {
-            (None, None) => Ok(()),
+            (None, None) => {
+                drop(membership);
+                // SAFETY: an event has nothing of the program's own.
+                unsafe { self.run(stream, &[Work::Wait(used)]) };
+                Ok(())
+            }
             (Some(member), None) => {
                 member.capture.check()?;
                 if used.event.stream().is_none() {

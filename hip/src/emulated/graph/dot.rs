@@ -132,6 +132,12 @@ impl Node {
                 ("diamond", label)
             }
             Work::Graph(inner) => ("rect", format!("GRAPH\ngraph_{}", inner.id)),
+            Work::Callback { .. } => ("diamond", "CALLBACK".to_owned()),
+            Work::Value(op) => ("rect", format!("VALUE\n{op:x?}")),
+            Work::Values(values) => (
+                "rect",
+                values.ops.iter().fold("BATCH_MEM_OP".to_owned(), |text, op| format!("{text}\n{op:x?}")),
+            ),
             Work::Empty => ("ellipse", "EMPTY".to_owned()),
             Work::Wait(used) => ("rect", event("EVENT_WAIT", used.handle, flags)),
             Work::Record(used) => ("rect", event("EVENT_RECORD", used.handle, flags)),

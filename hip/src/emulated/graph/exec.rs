@@ -146,6 +146,7 @@ fn append(order: &[Arc<Node>], all: &mut Vec<Work>) {
         match node.work() {
             // It was checked when the graph was instantiated.
             Work::Graph(inner) => append(&inner.order().unwrap_or_default(), all),
+            Work::Values(values) => all.extend(values.ops.iter().map(|op| Work::Value(*op))),
             work => all.push(work),
         }
     }

@@ -81,6 +81,9 @@ impl Node {
             Work::Record(_) => HIP_GRAPH_NODE_TYPE_EVENT_RECORD,
             Work::Allocate(_) => HIP_GRAPH_NODE_TYPE_MEM_ALLOC,
             Work::Free(_) => HIP_GRAPH_NODE_TYPE_MEM_FREE,
+            Work::Values(_) | Work::Value(_) => HIP_GRAPH_NODE_TYPE_BATCH_MEM_OP,
+            // It is no part of a graph.
+            Work::Callback { .. } => HIP_GRAPH_NODE_TYPE_HOST,
         }
     }
 

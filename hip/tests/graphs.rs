@@ -1645,6 +1645,41 @@ fn a_node_of_any_kind_is_made_and_changed_by_one_function() {
 }
 
 #[test]
+fn a_seed_draws_an_order_that_the_edges_allow() {
+    let _alone = alone();
+    let block = malloc(4);
+    let results = |is_ordered: bool| {
+        let graph = new_graph();
+        let mut behind: Vec<hipGraphNode_t> = Vec::new();
+        for value in 0..4 {
+            let node = add_fill(graph, &behind, words(block, value, 1));
+            if is_ordered {
+                behind = vec![node];
+            }
+        }
+        let exec = instantiate(graph);
+        let mut options = launch_options(0).unwrap();
+        let mut results = std::collections::BTreeSet::new();
+        for seed in 0..40 {
+            options.shuffle = Some(seed);
+            set_launch_options(0, options.clone()).unwrap();
+            run(exec);
+            results.extend(download::<u32>(block, 1));
+        }
+        options.shuffle = None;
+        set_launch_options(0, options).unwrap();
+        run(exec);
+        assert_eq!(download::<u32>(block, 1), [3], "without a seed, nodes come as they were added");
+        destroy_exec(exec);
+        destroy(graph);
+        results.into_iter().collect::<Vec<_>>()
+    };
+    assert_eq!(results(true), [3]);
+    assert_eq!(results(false), [0, 1, 2, 3], "any of them can come last");
+    free(block);
+}
+
+#[test]
 fn values_that_a_graph_waits_for_and_writes() {
     let _alone = alone();
     let (word, block) = (malloc(8), malloc(4));

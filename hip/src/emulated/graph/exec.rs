@@ -124,10 +124,13 @@ impl Exec {
         Ok(())
     }
 
-    /// The work of a launch, in order.
-    fn work(&self) -> Vec<Work> {
+    /// The work of a launch, in order, or in one that the edges allow and that is drawn from a seed.
+    fn work(&self, seed: Option<u64>) -> Vec<Work> {
         let mut all = Vec::new();
-        append(&self.order, &mut all);
+        match seed {
+            None => append(&self.order, seed, &mut all),
+            Some(seed) => append(&order_of(&self.graph, Some(seed)), Some(seed), &mut all),
+        }
         all
     }
 }
@@ -141,11 +144,15 @@ fn check(graph: &Graph) -> Result<(), Error> {
     Ok(())
 }
 
-fn append(order: &[Arc<Node>], all: &mut Vec<Work>) {
+/// The order of a graph that has one: it was checked when the graph was instantiated.
+fn order_of(graph: &Graph, seed: Option<u64>) -> Vec<Arc<Node>> {
+    seed.map_or_else(|| graph.order(), |seed| graph.drawn_order(seed)).unwrap_or_default()
+}
+
+fn append(order: &[Arc<Node>], seed: Option<u64>, all: &mut Vec<Work>) {
     for node in order.iter().filter(|node| Exec::is_enabled(node)) {
         match node.work() {
-            // It was checked when the graph was instantiated.
-            Work::Graph(inner) => append(&inner.order().unwrap_or_default(), all),
+            Work::Graph(inner) => append(&order_of(&inner, seed), seed, all),
             Work::Values(values) => all.extend(values.ops.iter().map(|op| Work::Value(*op))),
             work => all.push(work),
         }
@@ -200,7 +207,7 @@ impl Runtime {
         if self.record(stream, || Work::Graph(exec.graph.copy()))? {
             return Ok(());
         }
-        let all = exec.work();
+        let all = exec.work(self.devices[stream.device].options().shuffle);
         let is_freed = exec.flags & HIP_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH != 0;
         if exec.was_launched.swap(true, Ordering::Relaxed) {
             for work in &all {

@@ -269,24 +269,58 @@ impl Graph {
     /// The nodes so that each comes behind those that it waits for; of those that could come next, the one that was added
     /// first. The error is a node that waits for itself by way of others.
     pub(crate) fn order(&self) -> Result<Vec<Arc<Node>>, Arc<Node>> {
+        let mut ready = BinaryHeap::new();
+        self.sort(|next| match next {
+            Some(at) => {
+                ready.push(Reverse(at));
+                None
+            }
+            None => ready.pop().map(|Reverse(at)| at),
+        })
+    }
+
+    /// As [`Graph::order`], with a random one of those that could come next.
+    pub(crate) fn drawn_order(&self, seed: u64) -> Result<Vec<Arc<Node>>, Arc<Node>> {
+        let mut ready = Vec::new();
+        let mut state = seed;
+        self.sort(|next| match next {
+            Some(at) => {
+                ready.push(at);
+                None
+            }
+            None if ready.is_empty() => None,
+            None => {
+                // SplitMix64: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014.
+                state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+                let mut mixed = (state ^ state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+                mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+                Some(ready.swap_remove(((mixed ^ mixed >> 31) % ready.len() as u64) as usize))
+            }
+        })
+    }
+
+    /// Sorts the nodes. `ready` is told of each one, by its place, when it could come next, and asked which of them does.
+    fn sort(
+        &self,
+        mut ready: impl FnMut(Option<usize>) -> Option<usize>,
+    ) -> Result<Vec<Arc<Node>>, Arc<Node>> {
         let contents = self.contents();
         let place: HashMap<u64, usize> =
             contents.nodes.iter().enumerate().map(|(at, node)| (node.id, at)).collect();
-        let mut open: Vec<usize> = contents
-            .nodes
-            .iter()
-            .map(|node| contents.dependencies.get(&node.id).map_or(0, Vec::len))
-            .collect();
-        let mut ready: BinaryHeap<_> = (0..open.len()).filter(|&at| open[at] == 0).map(Reverse).collect();
+        let waits_for = |node: &Arc<Node>| contents.dependencies.get(&node.id).map_or(0, Vec::len);
+        let mut open: Vec<usize> = contents.nodes.iter().map(waits_for).collect();
+        for at in (0..open.len()).filter(|&at| open[at] == 0) {
+            ready(Some(at));
+        }
         let mut order = Vec::with_capacity(open.len());
-        while let Some(Reverse(at)) = ready.pop() {
+        while let Some(at) = ready(None) {
             let node = &contents.nodes[at];
             order.push(node.clone());
             for next in contents.dependents.get(&node.id).into_iter().flatten() {
                 let next = place[&next.id];
                 open[next] -= 1;
                 if open[next] == 0 {
-                    ready.push(Reverse(next));
+                    ready(Some(next));
                 }
             }
         }

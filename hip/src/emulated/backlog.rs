@@ -3,7 +3,8 @@
 //! Streams run their work as it is submitted. One that waits for a value (`hipStreamWaitValue32`, …) cannot: the program may
 //! write the value later, in the same thread. From there on the stream's work is kept, and so is what is behind it by way of
 //! events and of the default stream. A thread of its own looks for the values, and runs what has become ready, in the order in
-//! which it was submitted.
+//! which it was submitted. The program's functions are called from that thread then, and as on a GPU must not wait for what they
+//! are part of.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -150,8 +150,6 @@ pub(crate) struct Capture {
 struct State {
     /// Every stream that is part of it.
     streams: Vec<Weak<Stream>>,
-    /// Whether one of them keeps order with the default stream.
-    is_blocking: bool,
     /// Nodes that it made, and that some stream of it has to wait for in the end.
     own: HashSet<u64>,
 }
@@ -178,9 +176,7 @@ impl Capture {
     }
 
     fn join(&self, stream: &Arc<Stream>) {
-        let mut state = self.state();
-        state.streams.push(Arc::downgrade(stream));
-        state.is_blocking |= stream.kind == Kind::Blocking;
+        self.state().streams.push(Arc::downgrade(stream));
     }
 }
 
@@ -279,8 +275,7 @@ impl Runtime {
         let waits = |capture: &Capture| {
             let of_device =
                 |other: Arc<Stream>| other.device == stream.device && other.kind == Kind::Blocking;
-            let state = capture.state();
-            state.is_blocking && state.streams.iter().filter_map(Weak::upgrade).any(of_device)
+            capture.state().streams.iter().filter_map(Weak::upgrade).any(of_device)
         };
         if stream.kind == Kind::Default && self.captures.spoil("work in the default stream", waits) {
             return Err(CaptureError::Implicit(call).into());

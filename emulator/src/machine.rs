@@ -134,6 +134,10 @@ pub struct LaunchOptions {
     /// Bytes of stack of a work-item of kernels whose metadata says `.uses_dynamic_stack`: HIP's `hipLimitStackSize`, and
     /// its default. As in AMD's runtime a kernel has no less than it asks for, and of this no more than 16 KiB.
     pub stack_size: u32,
+    /// All workgroups are on the device at once, so that they may wait for each other, and kernels find what AMD's device
+    /// library needs for its grid barrier. Whoever launches checks that so many fit. Check mode does not look at such a launch
+    /// if it has more than one workgroup.
+    pub cooperative: bool,
 }
 
 /// What to call while a launch is still running.
@@ -162,6 +166,7 @@ impl Default for LaunchOptions {
             instruction_budget: 1 << 32,
             watch: None,
             stack_size: 1024,
+            cooperative: false,
         }
     }
 }
@@ -234,6 +239,39 @@ impl Machine {
     /// [`MemoryError::OutOfBounds`] if one of the ranges does not lie within one allocation.
     pub fn copy(&self, into: u64, from: u64, size: u64) -> Result<(), MemoryError> {
         self.memory.copy(into, from, size)
+    }
+
+    /// Makes `bytes` bytes of the host's memory an allocation, at the address that they have. It is none of the device's
+    /// memory, and check mode keeps no notes on it: what it holds counts as written, and races in it are not found.
+    ///
+    /// # Errors
+    /// [`MemoryError::NotLendable`] if the range is empty, or overlaps an allocation or the machine's own memory.
+    ///
+    /// # Safety
+    /// The range stays readable and writable until [`Machine::take_back`], or for as long as the machine is there. The host
+    /// makes no access to it, and holds no reference, that races with kernels and copies.
+    pub unsafe fn lend(&self, address: *mut u8, bytes: u64, label: &str) -> Result<(), MemoryError> {
+        // SAFETY: the caller's contract.
+        unsafe { self.memory.lend(address.expose_provenance() as u64, bytes, Some(label.into())) }
+    }
+
+    /// Ends what [`Machine::lend`] began.
+    ///
+    /// # Errors
+    /// [`MemoryError::NotAllocated`] if `address` is not the start of memory that is lent.
+    pub fn take_back(&self, address: u64) -> Result<(), MemoryError> {
+        self.memory.take_back(address)
+    }
+
+    /// Lets this machine's launches access the allocations of other machines, from the next launch on; the list replaces the
+    /// one before. Check mode keeps no notes on such accesses.
+    pub fn set_peers(&self, peers: &[&Machine]) {
+        self.memory.set_peers(peers.iter().map(|peer| Arc::downgrade(&peer.memory)).collect());
+    }
+
+    /// Tells check mode that all memory there is has been written, by others than this machine's kernels.
+    pub fn mark_all_written(&self) {
+        self.memory.trust_everything();
     }
 
     /// Tells check mode that the host has written a range without [`Machine::write`]: through its address, which

@@ -6,6 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use amdgpu_emulator::{Gfx, ObjectError};
 
 use crate::codes::*;
+use crate::emulated::graph::CaptureError;
 use crate::select::SelectError;
 
 /// Why a call failed. C callers get [`Error::code`]; the text is kept for [`last_error`].
@@ -49,6 +50,8 @@ pub enum Error {
     NotRegistered(u64),
     #[error("{value:#x} is not {expected}; it was destroyed or never existed")]
     Handle { value: u64, expected: &'static str },
+    #[error("the work waits for a value in memory that has not come")]
+    NotReady,
     #[error("the event was never recorded, or it was created without timing")]
     EventWithoutTime,
     #[error("the {what} belongs to device {actual}, not to device {expected}")]
@@ -61,6 +64,12 @@ pub enum Error {
     WrongTarget { actual: String, expected: String, device: usize },
     #[error("no code object for device {device} ({gfx}): {problem}")]
     NoCodeForDevice { device: usize, gfx: Gfx, problem: String },
+    #[error("the argument `{name}`: {problem}")]
+    GraphHandle { name: &'static str, problem: String },
+    #[error("the graph inside was not updated: {0}")]
+    ChildGraph(&'static str),
+    #[error("`{path}` cannot be written: {problem}")]
+    FileNotWritten { path: String, problem: String },
     #[error("`{path}` cannot be read: {problem}")]
     File { path: String, problem: String },
     #[error("the code object has no kernel `{name}`; it has {known}")]
@@ -77,18 +86,33 @@ pub enum Error {
     Resources { kernel: String, problem: String },
     #[error("kernel `{kernel}`: {problem}")]
     Arguments { kernel: String, problem: String },
+    #[error(
+        "kernel `{kernel}`: {workgroups} workgroups that wait for each other; {fit} fit on the device at once, {each} on each \
+         of its {multiprocessors} multiprocessors"
+    )]
+    CooperativeTooLarge { kernel: String, workgroups: u64, fit: u64, each: u32, multiprocessors: u32 },
     #[error("no call configuration was pushed before the launch")]
     NoCallConfiguration,
     #[error("{report}")]
     Fault { code: hipError_t, report: String },
-    #[error(
-        "peer access between device {from} and device {to} is not available: each emulated device has its own memory"
-    )]
-    NoPeerAccess { from: usize, to: usize },
+    #[error("device {device} needs no access to its own memory")]
+    NoPeerAccess { device: usize },
+    #[error("peer access from device {from} to device {to} is enabled already")]
+    PeerAccessEnabled { from: usize, to: usize },
     #[error("peer access from device {from} to device {to} is not enabled")]
     PeerAccessNotEnabled { from: usize, to: usize },
     #[error("not available here: {0}")]
     Unsupported(String),
+    #[error(transparent)]
+    Capture(#[from] CaptureError),
+    #[error("{0}")]
+    State(&'static str),
+    #[error("node {node} of graph {graph} waits for itself by way of others")]
+    Cycle { node: u64, graph: u64 },
+    #[error("the launchable graph was not updated: {0}")]
+    GraphUpdate(&'static str),
+    #[error("the graph's memory at {address:#x}, {size} bytes, has not been freed since the last launch")]
+    GraphMemoryInUse { address: u64, size: u64 },
     #[error("limit {0} is not one that this device has")]
     Limit(u32),
     #[error("a bug in the emulated runtime: {0}")]
@@ -98,13 +122,6 @@ pub enum Error {
 debug_is_display!(Error);
 
 impl Error {
-    /// A launch whose workgroups would have to wait for each other.
-    pub(crate) fn cooperative(kernel: &str) -> Error {
-        Error::Unsupported(format!(
-            "kernel `{kernel}`: emulated workgroups do not all run at the same time, so they cannot wait for each other"
-        ))
-    }
-
     /// The HIP code for it.
     pub fn code(&self) -> hipError_t {
         match self {
@@ -115,8 +132,11 @@ impl Error {
             | Error::NotDeviceMemory { .. }
             | Error::OutOfBounds { .. }
             | Error::Memory { .. }
+            | Error::Cycle { .. }
+            | Error::GraphHandle { .. }
+            | Error::GraphMemoryInUse { .. }
             | Error::Arguments { .. } => hipErrorInvalidValue,
-            Error::NoSuchDevice { .. } => hipErrorInvalidDevice,
+            Error::NoSuchDevice { .. } | Error::NoPeerAccess { .. } => hipErrorInvalidDevice,
             Error::NotDevicePointer { .. } => hipErrorInvalidDevicePointer,
             Error::OutOfMemory { .. } => hipErrorOutOfMemory,
             Error::Pitch { .. } => hipErrorInvalidPitchValue,
@@ -135,12 +155,18 @@ impl Error {
             Error::Configuration { .. } => hipErrorInvalidConfiguration,
             Error::Resources { .. } => hipErrorLaunchOutOfResources,
             Error::NoCallConfiguration => hipErrorMissingConfiguration,
+            Error::CooperativeTooLarge { .. } => hipErrorCooperativeLaunchTooLarge,
             Error::Fault { code, .. } => *code,
-            Error::NoPeerAccess { .. } => hipErrorPeerAccessUnsupported,
+            Error::PeerAccessEnabled { .. } => hipErrorPeerAccessAlreadyEnabled,
             Error::PeerAccessNotEnabled { .. } => hipErrorPeerAccessNotEnabled,
             Error::Unsupported(_) => hipErrorNotSupported,
+            Error::Capture(error) => error.code(),
+            Error::State(_) => hipErrorIllegalState,
+            Error::NotReady => hipErrorNotReady,
+            Error::FileNotWritten { .. } => hipErrorOperatingSystem,
+            Error::GraphUpdate(_) => hipErrorGraphExecUpdateFailure,
             Error::Limit(_) => hipErrorUnsupportedLimit,
-            Error::Panic(_) => hipErrorUnknown,
+            Error::Panic(_) | Error::ChildGraph(_) => hipErrorUnknown,
         }
     }
 }

@@ -66,6 +66,7 @@ mod types;
 
 pub use api::*;
 pub use codes::*;
+pub use emulated::graph::CaptureError;
 pub use emulated::occupancy::{Limit, Occupancy, occupancy};
 pub use error::{Error, LastError, last_error};
 pub use image::check_image;

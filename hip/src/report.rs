@@ -6,7 +6,7 @@
 //! | variable | effect on each launch |
 //! |---|---|
 //! | `CANDLE_AMDGPU_CHECK=1` | looks for uninitialised reads, races and missing waits |
-//! | `CANDLE_AMDGPU_SEED=N` | runs workgroups and waves in an order drawn from N |
+//! | `CANDLE_AMDGPU_SEED=N` | runs workgroups, waves and a graph's nodes in an order drawn from N |
 //! | `CANDLE_AMDGPU_BUDGET=N` | ends a wave that executes N instructions, with a fault (default 2^32) |
 //! | `CANDLE_AMDGPU_PATIENCE=S` | says where the launch is after S seconds, and again each time that takes twice as long (default 10; 0 for never) |
 //! | `CANDLE_AMDGPU_PROFILE=1` | writes a line to standard error |

@@ -314,3 +314,7 @@ pub struct hipMemPoolProps {
     pub maxSize: usize,
     pub reserved: [u8; 56],
 }
+
+mod graph;
+
+pub use graph::*;

@@ -69,6 +69,15 @@ fn probe() {
         );
         println!("wrong device: {}", hipGetDevicePropertiesR0600(&mut properties, 3));
         println!("nowhere: {}", error_name(hipGetDevicePropertiesR0600(null_mut(), 0)));
+        let (mut exec, mut opened) = (null_mut(), null_mut());
+        println!("capture: {}", error_name(hipStreamBeginCapture(stream, 2)));
+        println!("graph: {} {exec:?}", error_name(hipGraphInstantiateWithFlags(&mut exec, handle, 8)));
+        let pitched = hipPitchedPtr { ptr: pointer, pitch: 512, xsize: 300, ysize: 20 };
+        let extent = hipExtent { width: 9, height: 8, depth: 7 };
+        println!("by value: {}", error_name(hipMemset3D(pitched, -6, extent)));
+        let mut memory: hipIpcMemHandle_t = std::mem::zeroed();
+        (memory.reserved[0], memory.reserved[63]) = (4, 5);
+        println!("large: {} {opened:?}", error_name(hipIpcOpenMemHandle(&mut opened, memory, 1)));
         println!("far: {}", hipMemcpy3DPeer(1, 2.5, 3, 4.5, 5, 6, 7, 8, 9, 10.5, 11));
     }
     println!("emulator: {}", emulator(0).is_some());
@@ -141,6 +150,10 @@ fn reached_the_fake(out: &str) {
             "fake: hipModuleLaunchKernel 0x77 (1, 2, 3) (4, 5, 6) 7 0x88 (nil) (nil)",
             "launch: hipSuccess",
             "absent: hipErrorNotSupported",
+            "fake: hipStreamBeginCapture 0x88 2\ncapture: hipSuccess",
+            "fake: hipGraphInstantiateWithFlags 0x77 8\ngraph: hipSuccess 0x99",
+            "fake: hipMemset3D 0xabc000 512 300 20 -6 9 8 7\nby value: hipErrorInvalidValue",
+            "fake: hipIpcOpenMemHandle 4 5 1\nlarge: hipSuccess 0xdef000",
             "fake: hipMemcpy3DPeer 1 2.5 3 4.5 5 6 7 8 9 10.5 11\nfar: 12",
             "has no hipMemsetD16",
             // The library is HIP 5's, which has the older layout alone.
@@ -166,6 +179,10 @@ fn reached_the_emulator(out: &str) {
             "last: hipSuccess hipSuccess",
             "launch: hipErrorInvalidHandle",
             "absent: hipSuccess",
+            "capture: hipErrorInvalidHandle",
+            "graph: hipErrorInvalidValue 0x0",
+            "by value: hipErrorInvalidValue",
+            "large: hipErrorNotSupported 0x0",
             "far: 801",
             "emulator: true",
             "counters: there",

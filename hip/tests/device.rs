@@ -164,20 +164,34 @@ fn devices_are_found_by_their_place_on_the_bus() {
 }
 
 #[test]
-fn emulated_devices_do_not_reach_each_others_memory() {
+fn access_between_devices_is_given_and_taken_once() {
     on(0);
     let mut value = -1;
     // SAFETY: the value is valid for writing.
     unsafe {
         ok(hipDeviceCanAccessPeer(&mut value, 0, 1));
+        assert_eq!(value, 1);
+        ok(hipDeviceCanAccessPeer(&mut value, 1, 1));
         assert_eq!(value, 0);
         fails(hipDeviceCanAccessPeer(&mut value, 0, 7), hipErrorInvalidDevice, "device 7");
-        fails(hipDeviceEnablePeerAccess(1, 0), hipErrorPeerAccessUnsupported, "device 0 and device 1");
-        fails(hipDeviceEnablePeerAccess(0, 0), hipErrorInvalidValue, "another device");
+        fails(hipDeviceEnablePeerAccess(0, 0), hipErrorInvalidDevice, "its own memory");
+        fails(hipDeviceEnablePeerAccess(7, 0), hipErrorInvalidDevice, "device 7");
+        fails(hipDeviceEnablePeerAccess(1, 1), hipErrorInvalidValue, "must be 0");
+        fails(
+            hipDeviceDisablePeerAccess(1),
+            hipErrorPeerAccessNotEnabled,
+            "from device 0 to device 1 is not enabled",
+        );
+        ok(hipDeviceEnablePeerAccess(1, 0));
+        fails(hipDeviceEnablePeerAccess(1, 0), hipErrorPeerAccessAlreadyEnabled, "from device 0 to device 1");
+        ok(hipDeviceDisablePeerAccess(1));
         fails(hipDeviceDisablePeerAccess(1), hipErrorPeerAccessNotEnabled, "not enabled");
-        ok(hipDeviceGetP2PAttribute(&mut value, 1, 0, 1));
-        assert_eq!(value, 0);
-        fails(hipDeviceGetP2PAttribute(&mut value, 1, 1, 1), hipErrorInvalidValue, "two devices");
+        for (attribute, expected) in [0, 1, 1, 0].into_iter().enumerate() {
+            ok(hipDeviceGetP2PAttribute(&mut value, attribute as u32, 0, 1));
+            assert_eq!(value, expected, "attribute {attribute}");
+        }
+        fails(hipDeviceGetP2PAttribute(&mut value, 4, 0, 1), hipErrorInvalidValue, "0 to 3");
+        fails(hipDeviceGetP2PAttribute(&mut value, 1, 1, 1), hipErrorInvalidDevice, "its own memory");
     }
 }
 

@@ -152,6 +152,55 @@ fn symbols_of_nothing() {
     refused! { hipLaunchKernel(symbol, ONE, ONE, null_mut(), 0, null_mut()): "registered"; }
 }
 
+fn graphs_of_nothing() {
+    let (mut handle, mut count, mut number, mut kind) = (null_mut::<c_void>(), 0_usize, 0_u64, 0_u32);
+    // SAFETY: all zeros are values of the structs.
+    let (mut copy, mut kernel, mut any, mut list): (
+        hipMemcpy3DParms,
+        hipKernelNodeParams,
+        hipGraphNodeParams,
+        hipBatchMemOpNodeParams,
+    ) = unsafe { std::mem::zeroed() };
+    let host = hipHostNodeParams { r#fn: None, userData: null_mut() };
+    let mut graph = null_mut();
+    // SAFETY: the result is valid for writing.
+    ok(unsafe { hipGraphCreate(&mut graph, 0) });
+    refused! {
+        hipStreamBeginCapture(WILD, 0): "not a stream";
+        hipStreamEndCapture(null_mut(), &mut handle): "not being captured";
+        hipStreamGetCaptureInfo(WILD, &mut kind, &mut number): "not a stream";
+        hipStreamUpdateCaptureDependencies(null_mut(), &mut handle, 1, 0): "not being captured";
+        hipStreamBeginCaptureToGraph(null_mut(), WILD, null(), null(), 0, 0): "not a graph";
+        hipGraphDestroy(WILD): "destroyed before";
+        hipGraphAddKernelNode(&mut handle, graph, null(), 0, &kernel): "null";
+        hipGraphAddKernelNode(&mut handle, graph, &WILD, 1, &kernel): "not a node";
+        hipGraphAddMemcpyNode(&mut handle, graph, null(), 0, &copy): "null";
+        hipGraphAddHostNode(&mut handle, graph, null(), 0, &host): "null";
+        hipGraphAddNode(&mut handle, graph, null(), 0, &mut any): "null";
+        hipGraphAddBatchMemOpNode(&mut handle, graph, null(), 0, &list): "null";
+        hipGraphGetEdges(WILD, null_mut(), null_mut(), &mut count): "not a graph";
+        hipGraphNodeFindInClone(&mut handle, WILD, graph): "not a node";
+        hipGraphKernelNodeGetParams(graph, &mut kernel): "not a node";
+        hipGraphMemcpyNodeGetParams(WILD, &mut copy): "not a node";
+        hipGraphBatchMemOpNodeGetParams(WILD, &mut list): "not a node";
+        hipGraphLaunch(graph, null_mut()): "not a graph that can be launched";
+        hipGraphExecUpdate(graph, graph, &mut handle, &mut kind): "not a graph that can be launched";
+        hipGraphDebugDotPrint(graph, null(), 0): "null";
+        hipUserObjectCreate(&mut handle, null_mut(), None, 1, 1): "null";
+        hipMemcpy3D(&copy): "null";
+        hipMalloc3D(null_mut(), hipExtent { width: 1, height: 1, depth: 1 }): "null";
+        hipHostRegister(null_mut(), 1, 0): "null";
+        hipHostUnregister(WILD): "0xdead0000";
+        hipStreamWaitValue32(null_mut(), WILD, 1, 0, 1): "0xdead0000";
+        hipStreamWriteValue64(WILD, WILD, 1, 0): "0xdead0000";
+        hipStreamBatchMemOp(null_mut(), 1, null_mut(), 0): "null";
+        hipLaunchKernelExC(null(), null(), null_mut()): "null";
+        hipDrvLaunchKernelEx(null(), WILD, null_mut(), null_mut()): "null";
+    }
+    // SAFETY: takes a handle.
+    ok(unsafe { hipGraphDestroy(graph) });
+}
+
 fn devices_that_are_not_there() {
     let (mut number, mut other, mut size, mut pool) = (0, 0, 0_usize, null_mut());
     let (mut flags, mut block) = (0_u32, null_mut::<c_void>());
@@ -263,6 +312,7 @@ fn wrong_calls_are_refused_and_nothing_is_kept() {
         null_pointers,
         handles_of_nothing,
         symbols_of_nothing,
+        graphs_of_nothing,
         devices_that_are_not_there,
         sizes_beyond_everything,
         foreign_threads,

@@ -9,6 +9,7 @@ declare i32 @llvm.amdgcn.workitem.id.x()
 declare i32 @llvm.amdgcn.workgroup.id.x()
 declare void @llvm.amdgcn.s.barrier()
 declare void @llvm.trap()
+declare ptr addrspace(4) @llvm.amdgcn.implicitarg.ptr()
 
 ; out[i] = in[i] * mul + add, for workgroups of `block` work-items.
 define amdgpu_kernel void @affine(i64 %n, i32 %block, ptr addrspace(1) %in, ptr addrspace(1) %out, float %mul, float %add) #0 {
@@ -100,6 +101,52 @@ define amdgpu_kernel void @forever() #0 {
   br label %loop
 loop:
   br label %loop
+}
+
+; data[group] = group + 1; behind a barrier of all workgroups, out[group] = the sum of data. The barrier is that of AMD's
+; device library: a word at 32 of what the hidden argument at 88 points to, and the number of workgroups at 40.
+define amdgpu_kernel void @grid_sum(ptr addrspace(1) %data, ptr addrspace(1) %out) #0 {
+  %group = call i32 @llvm.amdgcn.workgroup.id.x()
+  %mine = getelementptr i32, ptr addrspace(1) %data, i32 %group
+  %value = add i32 %group, 1
+  store i32 %value, ptr addrspace(1) %mine, align 4
+  %implicit = call ptr addrspace(4) @llvm.amdgcn.implicitarg.ptr()
+  %hidden = getelementptr i8, ptr addrspace(4) %implicit, i64 88
+  %info = load ptr addrspace(1), ptr addrspace(4) %hidden, align 8
+  %word = getelementptr i8, ptr addrspace(1) %info, i64 32
+  %number = getelementptr i8, ptr addrspace(1) %info, i64 40
+  %groups = load i32, ptr addrspace(1) %number, align 4
+  fence syncscope("agent") release
+  %old = atomicrmw add ptr addrspace(1) %word, i32 1 syncscope("agent") monotonic
+  %come = and i32 %old, 65535
+  %others = sub i32 %groups, 1
+  %is_last = icmp eq i32 %come, %others
+  br i1 %is_last, label %open, label %wait
+open:
+  %next = sub i32 65536, %groups
+  %unused = atomicrmw add ptr addrspace(1) %word, i32 %next syncscope("agent") monotonic
+  br label %passed
+wait:
+  %now = load atomic i32, ptr addrspace(1) %word syncscope("agent") monotonic, align 4
+  %changed = xor i32 %now, %old
+  %is_same = icmp ult i32 %changed, 65536
+  br i1 %is_same, label %wait, label %passed
+passed:
+  fence syncscope("agent") acquire
+  br label %add
+add:
+  %at = phi i32 [ 0, %passed ], [ %after, %add ]
+  %sum = phi i32 [ 0, %passed ], [ %more, %add ]
+  %from = getelementptr i32, ptr addrspace(1) %data, i32 %at
+  %x = load i32, ptr addrspace(1) %from, align 4
+  %more = add i32 %sum, %x
+  %after = add i32 %at, 1
+  %is_done = icmp eq i32 %after, %groups
+  br i1 %is_done, label %done, label %add
+done:
+  %to = getelementptr i32, ptr addrspace(1) %out, i32 %group
+  store i32 %more, ptr addrspace(1) %to, align 4
+  ret void
 }
 
 define amdgpu_kernel void @nothing() #0 {

@@ -216,7 +216,7 @@ fn modules_load_from_files_and_bundles() {
         ok(hipModuleLoadData(&mut b, bundle.as_ptr().cast()));
         ok(hipModuleLoadFatBinary(&mut c, bundle.as_ptr().cast()));
         ok(hipModuleGetFunctionCount(&mut count, b));
-        assert_eq!(count, 10);
+        assert_eq!(count, 11);
         for module in [a, b, c] {
             ok(hipModuleUnload(module));
         }
@@ -398,10 +398,236 @@ fn extended_launches_count_work_items_and_record_events() {
         fails(run(100), hipErrorInvalidConfiguration, "not a whole number");
         ok(hipEventDestroy(start));
         ok(hipEventDestroy(stop));
-        let code = hipModuleLaunchCooperativeKernel(affine, 1, 1, 1, 1, 1, 1, 0, null_mut(), null_mut());
-        fails(code, hipErrorNotSupported, "`affine`");
     }
     free(input);
+}
+
+/// Runs the kernel whose workgroups wait for each other.
+fn grid_sum(
+    kernel: hipFunction_t,
+    groups: u32,
+    by: impl FnOnce(*mut *mut c_void) -> hipError_t,
+) -> hipError_t {
+    let bytes = groups as usize * 4;
+    let (data, out) = (malloc(bytes), malloc(bytes));
+    assert!(!kernel.is_null());
+    let code = by(params![data, out].as_mut_ptr());
+    if code == hipSuccess {
+        let sum = groups * (groups + 1) / 2;
+        assert_eq!(download::<u32>(out, groups as usize), vec![sum; groups as usize]);
+    }
+    free(data);
+    free(out);
+    code
+}
+
+#[test]
+fn workgroups_of_a_cooperative_launch_wait_for_each_other() {
+    for device in 0..3 {
+        let kernels = Kernels::on(device);
+        let kernel = kernels.get("grid_sum");
+        // Every combination of ways to ask for it, and another order of workgroups.
+        for (groups, seed) in [(1, None), (7, None), (300, None), (300, Some(5))] {
+            let mut options = launch_options(device).unwrap();
+            options.shuffle = seed;
+            set_launch_options(device, options).unwrap();
+            // SAFETY: the kernel has two arguments.
+            let cooperative = |params| unsafe {
+                hipModuleLaunchCooperativeKernel(kernel, groups, 1, 1, 1, 1, 1, 0, null_mut(), params)
+            };
+            ok(grid_sum(kernel, groups, cooperative));
+        }
+        let mut options = launch_options(device).unwrap();
+        options.shuffle = None;
+        set_launch_options(device, options).unwrap();
+        // As an attribute of a launch.
+        // SAFETY: all zeros is a value; the kernel has two arguments.
+        unsafe {
+            let mut attribute: hipLaunchAttribute = std::mem::zeroed();
+            attribute.id = HIP_LAUNCH_ATTRIBUTE_COOPERATIVE;
+            attribute.val.cooperative = 1;
+            let mut config: HIP_LAUNCH_CONFIG = std::mem::zeroed();
+            [config.gridDimX, config.gridDimY, config.gridDimZ] = [12, 1, 1];
+            [config.blockDimX, config.blockDimY, config.blockDimZ] = [1, 1, 1];
+            (config.attrs, config.numAttrs) = (&mut attribute, 1);
+            ok(grid_sum(kernel, 12, |params| hipDrvLaunchKernelEx(&config, kernel, params, null_mut())));
+            attribute.id = 77;
+            let wrong = hipDrvLaunchKernelEx(&config, kernel, null_mut(), null_mut());
+            fails(wrong, hipErrorInvalidValue, "2 (cooperative)");
+            config.attrs = null_mut();
+            let wrong = hipDrvLaunchKernelEx(&config, kernel, null_mut(), null_mut());
+            fails(wrong, hipErrorInvalidValue, "null");
+        }
+    }
+}
+
+#[test]
+fn a_cooperative_launch_has_to_fit() {
+    let kernels = Kernels::on(0);
+    let mut properties = -1;
+    // SAFETY: the results are valid for writing; the launches are refused.
+    unsafe {
+        ok(hipDeviceGetAttribute(&mut properties, 10, 0));
+        assert_eq!(properties, 1);
+        let (mut each, mut units) = (0, 0);
+        let greedy = kernels.get("greedy");
+        ok(hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(&mut each, greedy, 64, 0));
+        ok(hipDeviceGetAttribute(&mut units, 63, 0));
+        // 40 KiB of 128 KiB.
+        assert_eq!(each, 3);
+        let most = (each * units) as u32;
+        let out = malloc(256);
+        let mut all = params![out];
+        let mut launch = |groups| {
+            hipModuleLaunchCooperativeKernel(greedy, groups, 1, 1, 64, 1, 1, 0, null_mut(), all.as_mut_ptr())
+        };
+        ok(launch(most));
+        let words = format!("{} workgroups that wait for each other; {most} fit", most + 1);
+        fails(launch(most + 1), hipErrorCooperativeLaunchTooLarge, &words);
+        let affine = kernels.get("affine");
+        let code = hipModuleLaunchCooperativeKernel(affine, 0, 1, 1, 1, 1, 1, 0, null_mut(), null_mut());
+        fails(code, hipErrorInvalidConfiguration, "has a zero");
+        ok(hipDeviceSynchronize());
+        free(out);
+    }
+}
+
+#[test]
+fn a_graph_holds_a_cooperative_launch() {
+    let kernels = Kernels::on(1);
+    let kernel = kernels.get("grid_sum");
+    let (data, out) = (malloc(64), malloc(64));
+    // SAFETY: the kernel has two arguments; pointers are valid.
+    unsafe {
+        let mut graph = null_mut();
+        ok(hipGraphCreate(&mut graph, 0));
+        let mut params: hipKernelNodeParams = std::mem::zeroed();
+        params.func = kernel;
+        (params.gridDim, params.blockDim) = (dim3 { x: 16, y: 1, z: 1 }, dim3 { x: 1, y: 1, z: 1 });
+        let mut arguments = params![data, out];
+        params.kernelParams = arguments.as_mut_ptr();
+        let mut node = null_mut();
+        ok(hipGraphAddKernelNode(&mut node, graph, null(), 0, &params));
+        let mut value: hipKernelNodeAttrValue = std::mem::zeroed();
+        value.cooperative = 1;
+        ok(hipGraphKernelNodeSetAttribute(node, HIP_LAUNCH_ATTRIBUTE_COOPERATIVE, &value));
+        let mut exec = null_mut();
+        ok(hipGraphInstantiate(&mut exec, graph, null_mut(), null_mut(), 0));
+        ok(hipGraphLaunch(exec, null_mut()));
+        ok(hipStreamSynchronize(null_mut()));
+        assert_eq!(download::<u32>(out, 16), [136; 16]);
+        // Too many workgroups are refused for as long as the node is cooperative.
+        params.gridDim.x = 1 << 20;
+        let refused = hipGraphKernelNodeSetParams(node, &params);
+        fails(refused, hipErrorCooperativeLaunchTooLarge, "1048576 workgroups");
+        value.cooperative = 0;
+        ok(hipGraphKernelNodeSetAttribute(node, HIP_LAUNCH_ATTRIBUTE_COOPERATIVE, &value));
+        ok(hipGraphKernelNodeSetParams(node, &params));
+        value.cooperative = 1;
+        let refused = hipGraphKernelNodeSetAttribute(node, HIP_LAUNCH_ATTRIBUTE_COOPERATIVE, &value);
+        fails(refused, hipErrorCooperativeLaunchTooLarge, "1048576 workgroups");
+        ok(hipGraphExecDestroy(exec));
+        ok(hipGraphDestroy(graph));
+    }
+    free(data);
+    free(out);
+}
+
+#[test]
+fn a_kernel_reaches_what_its_device_was_given_access_to() {
+    let kernels = Kernels::on(2);
+    let poke = kernels.get("poke");
+    on(1);
+    let there = upload(&[1u32; 4]);
+    let mut pinned = null_mut();
+    // SAFETY: the result is valid for writing.
+    ok(unsafe { hipHostMalloc(&mut pinned, 16, 0) });
+    let mut own = vec![0u32; 4];
+    on(2);
+    let write = |at: *mut c_void, value: u32| {
+        let offset = 3u64;
+        ok(launch(poke, [1; 3], [1; 3], 0, null_mut(), &mut params![at, offset, value]));
+        // SAFETY: takes a handle.
+        unsafe { hipStreamSynchronize(null_mut()) }
+    };
+    // SAFETY: the vector outlives its registration, and pointers are valid.
+    unsafe {
+        // Page-locked memory is every device's, and so is what is registered.
+        ok(write(pinned, 8));
+        assert_eq!(*pinned.cast::<u32>().add(3), 8);
+        let registered: *mut c_void = own.as_mut_ptr().cast();
+        ok(hipHostRegister(registered, 16, 0));
+        ok(write(registered, 9));
+        assert_eq!(own, [0, 0, 0, 9]);
+        ok(hipHostUnregister(registered));
+        fails(write(registered, 9), hipErrorIllegalAddress, "hipHostRegister");
+
+        let without = write(there, 5);
+        fails(
+            without,
+            hipErrorIllegalAddress,
+            "memory of device 1, to which hipDeviceEnablePeerAccess gives device 2",
+        );
+        ok(hipDeviceEnablePeerAccess(1, 0));
+        ok(write(there, 5));
+        assert_eq!(download::<u32>(there, 4), [1, 1, 1, 5]);
+        // What is allocated later is reached too; and the peer's own check mode takes what was written for written.
+        on(1);
+        let later = malloc(64);
+        on(2);
+        ok(write(later, 6));
+        set_check_mode(1, true).unwrap();
+        let peer = Kernels::on(1);
+        let (n, block, mul, add) = (1u64, 1u32, 1f32, 0f32);
+        let from = later.byte_add(12);
+        let mut params = params![n, block, from, there, mul, add];
+        ok(launch(peer.get("affine"), [1; 3], [1; 3], 0, null_mut(), &mut params));
+        ok(hipStreamSynchronize(null_mut()));
+        set_check_mode(1, false).unwrap();
+        assert_eq!(download::<u32>(there, 1), [6]);
+        // Access is one way.
+        let poke_back = peer.get("poke");
+        on(2);
+        let here = malloc(16);
+        on(1);
+        let (offset, value) = (0u64, 1u32);
+        ok(launch(poke_back, [1; 3], [1; 3], 0, null_mut(), &mut params![here, offset, value]));
+        fails(hipStreamSynchronize(null_mut()), hipErrorIllegalAddress, "memory of device 2");
+        free(here);
+        on(2);
+        ok(hipDeviceDisablePeerAccess(1));
+        fails(write(there, 5), hipErrorIllegalAddress, "poke");
+        free(there);
+        free(later);
+        ok(hipHostFree(pinned));
+        fails(write(pinned, 1), hipErrorIllegalAddress, "poke");
+    }
+}
+
+#[test]
+fn what_is_of_other_processes_and_interfaces_is_refused_with_a_reason() {
+    on(0);
+    let block = malloc(8);
+    // SAFETY: pointers are null or valid, all zeros are values.
+    unsafe {
+        let mut memory: hipIpcMemHandle_t = std::mem::zeroed();
+        let mut of_event: hipIpcEventHandle_t = std::mem::zeroed();
+        let mut pointer = null_mut();
+        fails(hipIpcGetMemHandle(&mut memory, block), hipErrorNotSupported, "belongs to its process");
+        fails(hipIpcGetMemHandle(&mut memory, 8 as *mut c_void), hipErrorInvalidValue, "not device memory");
+        fails(hipIpcOpenMemHandle(&mut pointer, memory, 1), hipErrorNotSupported, "belongs to its process");
+        fails(hipIpcCloseMemHandle(block), hipErrorInvalidValue, "another process");
+        fails(hipIpcGetEventHandle(&mut of_event, null_mut()), hipErrorInvalidHandle, "not an event");
+        fails(hipIpcOpenEventHandle(&mut pointer, of_event), hipErrorNotSupported, "belongs to its process");
+        fails(hipImportExternalSemaphore(&mut pointer, block), hipErrorNotSupported, "Vulkan");
+        let semaphores = [null_mut::<c_void>()];
+        let signal = hipSignalExternalSemaphoresAsync(semaphores.as_ptr(), block, 1, null_mut());
+        fails(signal, hipErrorNotSupported, "Vulkan");
+        let wait = hipWaitExternalSemaphoresAsync(null(), block, 1, null_mut());
+        fails(wait, hipErrorInvalidValue, "null");
+        fails(hipDestroyExternalSemaphore(block), hipErrorInvalidValue, "imported");
+    }
+    free(block);
 }
 
 #[test]

@@ -273,6 +273,169 @@ fn host_and_managed_memory() {
 }
 
 #[test]
+fn memory_of_the_program_is_every_devices_while_it_is_registered() {
+    let mut own = vec![0u32; 64];
+    let pointer: *mut c_void = own.as_mut_ptr().cast();
+    // SAFETY: the vector outlives its registration, and nobody else uses it meanwhile.
+    unsafe {
+        on(1);
+        let inside = pointer.byte_add(16);
+        ok(hipHostRegister(inside, 128, 2));
+        let (mut device, mut flags, mut a) = (null_mut(), 0, std::mem::zeroed::<hipPointerAttribute_t>());
+        ok(hipHostGetDevicePointer(&mut device, inside.byte_add(4), 0));
+        assert_eq!(device, inside.byte_add(4));
+        ok(hipHostGetFlags(&mut flags, inside));
+        assert_eq!(flags, 2);
+        ok(hipPointerGetAttributes(&mut a, inside));
+        assert_eq!(
+            (a.type_, a.device, a.hostPointer, a.devicePointer),
+            (HIP_MEMORY_TYPE_HOST, 1, inside, inside)
+        );
+        for device in [0, 1, 2] {
+            on(device);
+            ok(hipMemsetD32(inside, 5 + device, 32));
+            let block = malloc(128);
+            ok(hipMemcpy(block, inside, 128, HIP_MEMCPY_DEFAULT));
+            assert_eq!(download::<i32>(block, 32), [5 + device; 32]);
+            ok(hipMemcpyHtoD(block, inside, 128));
+            ok(hipMemcpyDtoD(block, inside, 128));
+            free(block);
+        }
+        assert_eq!((own[3], own[4], own[35], own[36]), (0, 7, 7, 0));
+        fails(hipMemset(inside, 0, 129), hipErrorInvalidValue, "pass the end");
+        fails(hipMemset(pointer, 0, 4), hipErrorInvalidValue, "not device memory");
+        // Any part of it can be registered once.
+        for (at, size) in [(16, 128), (0, 17), (143, 1)] {
+            let again = hipHostRegister(pointer.byte_add(at), size, 0);
+            fails(again, hipErrorHostMemoryAlreadyRegistered, "registered already");
+        }
+        ok(hipHostRegister(pointer, 16, 0));
+        ok(hipHostUnregister(pointer));
+        fails(hipHostRegister(pointer, 0, 0), hipErrorInvalidValue, "size in memory");
+        fails(hipHostRegister(pointer, 4, 0x10), hipErrorInvalidValue, "0x1 to 0x8");
+        fails(hipHostRegister(pointer, usize::MAX, 0), hipErrorInvalidValue, "size in memory");
+        let block = malloc(64);
+        fails(hipHostRegister(block, 64, 0), hipErrorHostMemoryAlreadyRegistered, "registered already");
+        fails(hipHostUnregister(block), hipErrorHostMemoryNotRegistered, "not the start");
+        free(block);
+        for free in [hipFree, hipHostFree] {
+            fails(free(inside), hipErrorInvalidValue, "not the start of");
+        }
+        fails(hipHostUnregister(inside.byte_add(4)), hipErrorHostMemoryNotRegistered, "not the start");
+        ok(hipHostUnregister(inside));
+        fails(hipHostUnregister(inside), hipErrorHostMemoryNotRegistered, "not the start");
+        fails(hipMemset(inside, 0, 4), hipErrorInvalidValue, "not device memory");
+        // It is plain host memory again.
+        on(0);
+        let block = upload(&own);
+        assert_eq!(download::<u32>(block, 64), own);
+        free(block);
+    }
+}
+
+/// Bytes numbered by place.
+fn place(x: usize, y: usize, z: usize) -> u8 {
+    (x + 10 * y + 100 * z) as u8
+}
+
+#[test]
+fn copies_and_fills_in_three_dimensions() {
+    on(0);
+    // 10 bytes, 4 rows, 3 slices.
+    let extent = hipExtent { width: 10, height: 4, depth: 3 };
+    let host: Vec<u8> = (0..120).map(|n| place(n % 10, n / 10 % 4, n / 40)).collect();
+    let mut back = vec![0xffu8; 120];
+    let packed =
+        |ptr: *const u8| hipPitchedPtr { ptr: ptr.cast_mut().cast(), pitch: 10, xsize: 10, ysize: 4 };
+    // SAFETY: the vectors are as large as the copies say.
+    unsafe {
+        let mut device: hipPitchedPtr = std::mem::zeroed();
+        ok(hipMalloc3D(&mut device, extent));
+        assert_eq!((device.pitch, device.xsize, device.ysize), (256, 10, 4));
+        let mut size = 0;
+        ok(hipMemPtrGetInfo(device.ptr, &mut size));
+        assert_eq!(size, 256 * 4 * 3);
+        let mut params: hipMemcpy3DParms = std::mem::zeroed();
+        (params.srcPtr, params.dstPtr, params.extent) = (packed(host.as_ptr()), device, extent);
+        params.kind = HOST_TO_DEVICE;
+        ok(hipMemcpy3D(&params));
+        (params.srcPtr, params.dstPtr, params.kind) = (device, packed(back.as_ptr()), DEVICE_TO_HOST);
+        ok(hipMemcpy3DAsync(&params, null_mut()));
+        ok(hipStreamSynchronize(null_mut()));
+        assert_eq!(back, host);
+        // A part: 3 bytes from 2, rows 1 and 2, slices 1 and 2, to the corner.
+        back.fill(0xff);
+        params.srcPos = hipPos { x: 2, y: 1, z: 1 };
+        params.extent = hipExtent { width: 3, height: 2, depth: 2 };
+        ok(hipMemcpy3D_spt(&params));
+        for (n, &byte) in back.iter().enumerate() {
+            let (x, y, z) = (n % 10, n / 10 % 4, n / 40);
+            let expected = if x < 3 && y < 2 && z < 2 { place(x + 2, y + 1, z + 1) } else { 0xff };
+            assert_eq!(byte, expected, "({x}, {y}, {z})");
+        }
+        // The same by the driver's parameters, the other way round, onto what is 0.
+        ok(hipMemset3D(device, 0, extent));
+        let mut driver: HIP_MEMCPY3D = std::mem::zeroed();
+        (driver.srcMemoryType, driver.srcHost, driver.srcPitch, driver.srcHeight) =
+            (1, host.as_ptr().cast(), 10, 4);
+        (driver.dstMemoryType, driver.dstDevice, driver.dstPitch, driver.dstHeight) = (2, device.ptr, 256, 4);
+        (driver.dstXInBytes, driver.dstY, driver.dstZ) = (7, 2, 1);
+        (driver.WidthInBytes, driver.Height, driver.Depth) = (3, 2, 2);
+        ok(hipDrvMemcpy3D(&driver));
+        (params.srcPos, params.extent) = (hipPos::default(), extent);
+        ok(hipMemcpy3D(&params));
+        for (n, &byte) in back.iter().enumerate() {
+            let (x, y, z) = (n % 10, n / 10 % 4, n / 40);
+            let expected = if x >= 7 && y >= 2 && z >= 1 { place(x - 7, y - 2, z - 1) } else { 0 };
+            assert_eq!(byte, expected, "({x}, {y}, {z})");
+        }
+        // Rows of one slice, and fills of rows.
+        let mut rows: hip_Memcpy2D = std::mem::zeroed();
+        (rows.srcMemoryType, rows.srcHost, rows.dstMemoryType, rows.dstDevice) =
+            (1, host.as_ptr().cast(), 2, device.ptr);
+        (rows.srcPitch, rows.dstPitch, rows.WidthInBytes, rows.Height) = (10, 256, 10, 4);
+        ok(hipMemcpyParam2D(&rows));
+        assert_eq!(download::<u8>(device.ptr.byte_add(256), 10), host[10..20]);
+        ok(hipMemsetD2D16(device.ptr, 256, 0x1234, 5, 2));
+        assert_eq!(download::<u16>(device.ptr.byte_add(256), 6), [0x1234, 0x1234, 0x1234, 0x1234, 0x1234, 0]);
+        ok(hipMemsetD2D8Async(device.ptr, 256, 9, 1, 4, null_mut()));
+        ok(hipMemsetD2D32(device.ptr.byte_add(4), 256, 7, 1, 1));
+        assert_eq!(download::<u8>(device.ptr, 8), [9, 0x12, 0x34, 0x12, 7, 0, 0, 0]);
+
+        // What does not fit.
+        params.extent.depth = 4;
+        fails(hipMemcpy3D(&params), hipErrorInvalidValue, "pass the end");
+        params.extent = hipExtent { width: 257, height: 1, depth: 1 };
+        fails(hipMemcpy3D(&params), hipErrorInvalidPitchValue, "less than a row of 257");
+        params.extent = hipExtent { width: 5, height: 4, depth: 2 };
+        params.srcPos.x = 252;
+        fails(hipMemcpy3D(&params), hipErrorInvalidValue, "within a row");
+        params.srcPos = hipPos { x: 0, y: 1, z: 0 };
+        fails(hipMemcpy3D(&params), hipErrorInvalidValue, "within a slice");
+        params.srcPos = hipPos { x: 0, y: 0, z: usize::MAX / 256 };
+        fails(hipMemcpy3D(&params), hipErrorInvalidValue, "address space");
+        params.srcPos.z = 0;
+        params.extent.width = 0;
+        ok(hipMemcpy3D(&params));
+        params.srcArray = device.ptr;
+        fails(hipMemcpy3D(&params), hipErrorNotSupported, "no arrays");
+        params.srcArray = null_mut();
+        params.srcPtr.ptr = null_mut();
+        fails(hipMemcpy3D(&params), hipErrorInvalidValue, "null");
+        fails(hipMemcpy3D(null()), hipErrorInvalidValue, "null");
+        driver.dstMemoryType = 7;
+        fails(hipDrvMemcpy3D(&driver), hipErrorInvalidValue, "1 (host)");
+        fails(hipMemset3D(device, 0, hipExtent { depth: 4, ..extent }), hipErrorInvalidValue, "pass the end");
+        fails(hipMalloc3D(null_mut(), extent), hipErrorInvalidValue, "null");
+        ok(hipFree(device.ptr));
+        ok(hipMalloc3D(&mut device, hipExtent { height: 0, ..extent }));
+        assert!(device.ptr.is_null());
+        let huge = hipExtent { width: usize::MAX / 2, height: 3, depth: 1 };
+        fails(hipMalloc3D(&mut device, huge), hipErrorInvalidValue, "address space");
+    }
+}
+
+#[test]
 fn pointers_know_what_they_are() {
     on(2);
     let block = malloc(100);

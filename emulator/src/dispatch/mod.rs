@@ -31,6 +31,8 @@ const PRIVATE_APERTURE: u32 = 0x0002_0000;
 const KERNARG_PADDING: u64 = 64;
 const PACKET_SIZE: u64 = 64;
 const QUEUE_SIZE: u64 = 256;
+/// What the device library's grid barrier works on (`struct mg_info` of `ockl/src/cg.cl`).
+const GRID_SIZE: u64 = 64;
 
 /// Everything about a launch that its workgroups share.
 struct Dispatch<'a> {
@@ -65,15 +67,20 @@ pub(crate) fn launch(memory: &Memory, kernel: &Kernel, launch: &Launch<'_>) -> R
 
     let kernarg_bytes = u64::from(info.kernarg_size) + KERNARG_PADDING;
     let block = kernarg_bytes.next_multiple_of(64);
-    let size = block + PACKET_SIZE + QUEUE_SIZE;
+    let size = block + PACKET_SIZE + QUEUE_SIZE + GRID_SIZE;
     let kernarg = memory.take_block(size).map_err(|error| refuse(Fault::Memory(error)))?;
     let (packet, queue) = (kernarg + block, kernarg + block + PACKET_SIZE);
-    let arguments = arguments(info, launch);
+    let grid = queue + QUEUE_SIZE;
+    let arguments = arguments(info, launch, grid);
+    if launch.options.cooperative {
+        memory.gws.begin_barrier(workgroups(launch).wrapping_sub(1) as u32);
+    }
     let written = memory
         .fill(kernarg, 0, size)
         .and_then(|()| memory.write(kernarg, &arguments))
         .and_then(|()| memory.write(packet, &packet_bytes(launch, lds, scratch, kernarg)))
-        .and_then(|()| memory.write(queue, &queue_bytes()));
+        .and_then(|()| memory.write(queue, &queue_bytes()))
+        .and_then(|()| memory.write(grid, &grid_bytes(launch, work_items)));
 
     let descriptor = &info.descriptor;
     let preloads = preload_count(gfx, descriptor);
@@ -143,7 +150,7 @@ fn check_geometry(info: &KernelInfo, gfx: Gfx, launch: &Launch<'_>) -> Result<(u
 }
 
 /// The argument block: explicit arguments as given, hidden ones filled in.
-fn arguments(info: &KernelInfo, launch: &Launch<'_>) -> Vec<u8> {
+fn arguments(info: &KernelInfo, launch: &Launch<'_>, grid: u64) -> Vec<u8> {
     let mut bytes = vec![0; info.kernarg_size as usize];
     let explicit = (info.explicit_size() as usize).min(launch.kernarg.len()).min(bytes.len());
     bytes[..explicit].copy_from_slice(&launch.kernarg[..explicit]);
@@ -156,6 +163,7 @@ fn arguments(info: &KernelInfo, launch: &Launch<'_>) -> Vec<u8> {
             HiddenArg::DynamicLdsSize => u64::from(launch.dynamic_lds),
             HiddenArg::SharedBase => u64::from(SHARED_APERTURE),
             HiddenArg::PrivateBase => u64::from(PRIVATE_APERTURE),
+            HiddenArg::MultigridSyncArg if launch.options.cooperative => grid,
             // Every workgroup is full, and there are no host services, heap or queue.
             _ => 0,
         };
@@ -192,6 +200,21 @@ fn packet_bytes(launch: &Launch<'_>, lds: u32, scratch: u32, kernarg: u64) -> [u
     put(24, &scratch.to_le_bytes());
     put(28, &lds.to_le_bytes());
     put(40, &kernarg.to_le_bytes());
+    bytes
+}
+
+fn workgroups(launch: &Launch<'_>) -> u64 {
+    launch.grid.iter().map(|&n| u64::from(n)).product()
+}
+
+/// What a cooperative launch's workgroups wait on: no address, the number of this grid and of grids, work-items of grids
+/// before and of all, two words of the barrier, and the number of workgroups.
+fn grid_bytes(launch: &Launch<'_>, work_items: u32) -> [u8; GRID_SIZE as usize] {
+    let mut bytes = [0; GRID_SIZE as usize];
+    let workgroups = workgroups(launch);
+    bytes[12..16].copy_from_slice(&1u32.to_le_bytes());
+    bytes[24..32].copy_from_slice(&workgroups.wrapping_mul(work_items.into()).to_le_bytes());
+    bytes[40..44].copy_from_slice(&(workgroups as u32).to_le_bytes());
     bytes
 }
 

@@ -18,7 +18,7 @@ const WORTH_A_THREAD: u64 = 2048;
 /// Workgroups that a thread takes at a time in check mode, at most: threads then seldom meet in a page of memory.
 const MOST_AT_A_TIME: u64 = 64;
 
-/// Workgroups that are on the device at once if they may wait for each other.
+/// Workgroups that are on the device at once if they may wait for each other, unless the launch keeps all of them there.
 const MOST_RESIDENT: usize = 256;
 
 /// How far a launch is.
@@ -102,9 +102,11 @@ impl Dispatch<'_> {
     pub(super) fn run(&self) -> Result<Report, FaultReport> {
         let workgroups: u64 = self.launch.grid.iter().map(|&n| u64::from(n)).product();
         // What waves of different workgroups share must not depend on threads.
-        let alone = self.synchronises_globally();
+        let cooperative = self.launch.options.cooperative && workgroups > 1;
+        let alone = self.synchronises_globally() || cooperative;
         let threads = if alone { 1 } else { self.threads(workgroups) };
-        if self.launch.options.check {
+        // Check mode runs one workgroup behind the other.
+        if self.launch.options.check && !cooperative {
             return self.run_checked(workgroups, threads);
         }
         let progress = Progress::new(workgroups, 1);
@@ -195,10 +197,11 @@ impl Dispatch<'_> {
 
     /// Runs workgroups by turns, as many at a time as may be on a device, since they may wait for each other.
     fn work_together(&self, progress: &Progress) {
+        let most = if self.launch.options.cooperative { usize::MAX } else { MOST_RESIDENT };
         let mut resident: Vec<(u64, Worker<'_>)> = Vec::new();
         let mut idle: Vec<Worker<'_>> = Vec::new();
         'work: loop {
-            while resident.len() < MOST_RESIDENT {
+            while resident.len() < most {
                 let Some(position) = progress.take().next() else { break };
                 let mut worker = idle.pop().unwrap_or_else(|| Worker::new(self, None));
                 worker.begin(position, progress);
@@ -259,7 +262,10 @@ impl Dispatch<'_> {
             threads => (threads, workgroups),
         };
         let threads = wanted.min(usize::try_from(worth.clamp(1, workgroups)).unwrap_or(wanted));
-        if threads > 1 && self.order_matters() { 1 } else { threads }
+        // What has no notes cannot be undone.
+        let options = &self.launch.options;
+        let beyond = || options.check && self.memory.reaches_beyond();
+        if threads > 1 && (self.order_matters() || beyond()) { 1 } else { threads }
     }
 
     /// The indices of the kernel's own instructions; all if it calls others.

@@ -16,6 +16,8 @@ use crate::report::{Report, Running};
 
 /// Instructions that a wave executes before the next one has its turn.
 const TURN: u64 = 1 << 16;
+/// The same where workgroups may wait for each other by looking at memory: that should not take long.
+const SHORT_TURN: u64 = 1 << 10;
 
 /// A thread's share of a launch.
 pub(super) struct Worker<'a> {
@@ -134,6 +136,7 @@ impl<'a> Worker<'a> {
     /// [`Worker::run`].
     pub fn round(&mut self) -> Result<bool, usize> {
         let options = &self.dispatch.launch.options;
+        let whole = if options.cooperative { SHORT_TURN } else { TURN };
         let mut went_on = false;
         let start = self.order.as_mut().map_or(0, |random| random.below(self.waves.len() as u64) as usize);
         for turn in 0..self.waves.len() {
@@ -145,7 +148,7 @@ impl<'a> Worker<'a> {
                 _ => {}
             }
             went_on = true;
-            let turn = self.order.as_mut().map_or(TURN, |random| 1 + random.below(64));
+            let turn = self.order.as_mut().map_or(whole, |random| 1 + random.below(64));
             let turn = turn.min(options.instruction_budget.saturating_sub(wave.executed).max(1));
             // The wave's instructions of earlier turns are added while it has its turn.
             self.env.clock -= wave.executed;

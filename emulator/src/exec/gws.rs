@@ -40,6 +40,11 @@ impl Gws {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Prepares the barrier of a cooperative launch's workgroups, as AMD's runtime does: resource 0, for one more than `others`.
+    pub fn begin_barrier(&self, others: u32) {
+        self.lock()[0].counter = others;
+    }
+
     /// Makes them as after a reset of the device.
     pub fn reset(&self) {
         *self.lock() = [Resource::default(); RESOURCES];

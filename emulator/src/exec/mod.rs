@@ -99,7 +99,7 @@ impl<'m> Env<'m> {
             code,
             gfx: code.gfx,
             base,
-            view: memory.view(),
+            view: memory.reach(),
             memory,
             hits: [(0, 0); 16],
             lds: vec![0; lds as usize],

@@ -105,7 +105,9 @@ impl Memory {
                     // If address space is short, one thread has to be enough.
                     Err(_) => break,
                 }
-                let large = |allocation: &&super::Allocation| allocation.size >= LARGE_PAGE;
+                let large = |allocation: &&super::Allocation| {
+                    allocation.size >= LARGE_PAGE && self.is_noted(allocation)
+                };
                 for allocation in self.view().iter().filter(large).take(LARGE_RANGES as usize) {
                     self.prefer_large_pages_for_cells(allocation.base, allocation.size);
                 }

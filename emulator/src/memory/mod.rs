@@ -5,6 +5,9 @@
 //! nobody, and an address is not used again soon after it is freed: a stray access finds no other allocation.
 //! Every access of a kernel is checked against the allocations before it touches anything; the range itself is
 //! always mapped, so that even a racing `free` cannot make an access crash.
+//!
+//! Two kinds of memory lie outside the range: what the host lends ([`Memory::lend`]), and that of peers
+//! ([`Memory::set_peers`]), whose allocations a launch sees as its own. Check mode keeps no notes on either.
 
 mod cells;
 mod region;
@@ -12,7 +15,7 @@ mod region;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use self::cells::Maps;
 pub(crate) use self::cells::Track;
@@ -54,6 +57,14 @@ pub enum MemoryError {
     NotAllocated {
         /// The address.
         address: u64,
+    },
+    /// A range that is lent overlaps an allocation.
+    #[error("{size} bytes at {address:#x} are device memory already, or no memory")]
+    NotLendable {
+        /// First byte.
+        address: u64,
+        /// Bytes.
+        size: u64,
     },
     /// A range that does not lie within one allocation.
     #[error("{size} bytes at {address:#x} do not lie within one allocation")]
@@ -117,6 +128,8 @@ pub(crate) struct Memory {
     blocks: Mutex<Vec<u64>>,
     /// The device's counters that waves wait on; they outlive launches as memory does.
     pub gws: Gws,
+    /// Whose allocations launches see beside this memory's.
+    peers: Mutex<Vec<Weak<Memory>>>,
 }
 
 struct State {
@@ -128,6 +141,20 @@ struct State {
     next_id: u64,
     /// Ranges that large pages were asked for.
     large_ranges: u32,
+}
+
+impl State {
+    /// Takes an allocation out, and remembers it as freed.
+    fn remove(&mut self, base: u64) -> Result<Allocation, MemoryError> {
+        let found = self.live.binary_search_by_key(&base, |allocation| allocation.base);
+        let at = found.map_err(|_| MemoryError::NotAllocated { address: base })?;
+        let allocation = Arc::make_mut(&mut self.live).remove(at);
+        if self.freed.len() == REMEMBERED {
+            self.freed.pop_front();
+        }
+        self.freed.push_back(allocation.clone());
+        Ok(allocation)
+    }
 }
 
 impl Memory {
@@ -157,6 +184,7 @@ impl Memory {
             trusted_below,
             blocks: Mutex::default(),
             gws: Gws::default(),
+            peers: Mutex::default(),
         })
     }
 
@@ -221,25 +249,87 @@ impl Memory {
     }
 
     pub fn free(&self, address: u64) -> Result<(), MemoryError> {
+        if !self.owns(address) {
+            return Err(MemoryError::NotAllocated { address });
+        }
         let mut state = self.state();
-        let at = state
-            .live
-            .binary_search_by_key(&address, |allocation| allocation.base)
-            .map_err(|_| MemoryError::NotAllocated { address })?;
-        let allocation = Arc::make_mut(&mut state.live).remove(at);
+        let allocation = state.remove(address)?;
         state.used -= allocation.size;
         self.region.discard(allocation.base, allocation.size);
         self.discard_cells(allocation.base, allocation.size);
-        if state.freed.len() == REMEMBERED {
-            state.freed.pop_front();
-        }
-        state.freed.push_back(allocation);
         Ok(())
+    }
+
+    /// Whether an address is in the range that this memory has reserved.
+    fn owns(&self, address: u64) -> bool {
+        address.wrapping_sub(self.region.base) < self.region.size
+    }
+
+    /// Makes a range of the host's memory an allocation.
+    ///
+    /// # Safety
+    /// The range is the host's, readable and writable until [`Memory::take_back`] or for as long as `self` lives, and
+    /// nothing holds references to it while kernels run or copies are made.
+    pub unsafe fn lend(&self, base: u64, size: u64, label: Option<Arc<str>>) -> Result<(), MemoryError> {
+        let error = MemoryError::NotLendable { address: base, size };
+        let Some(end) = base.checked_add(size).filter(|_| base != 0 && size != 0) else { return Err(error) };
+        let mut state = self.state();
+        let at = state.live.partition_point(|other| other.base < base);
+        let is_free = state.live[..at].last().is_none_or(|before| before.end() <= base)
+            && state.live.get(at).is_none_or(|next| end <= next.base);
+        let is_apart = end <= self.region.base || base >= self.region.base + self.region.size;
+        if !is_free || !is_apart {
+            return Err(error);
+        }
+        let id = state.next_id;
+        state.next_id += 1;
+        Arc::make_mut(&mut state.live).insert(at, Allocation { base, size, id, label });
+        Ok(())
+    }
+
+    /// Ends what [`Memory::lend`] began.
+    pub fn take_back(&self, base: u64) -> Result<(), MemoryError> {
+        if self.owns(base) {
+            return Err(MemoryError::NotAllocated { address: base });
+        }
+        self.state().remove(base).map(drop)
+    }
+
+    /// Lets launches see the allocations of others, instead of those that they have seen so far.
+    pub fn set_peers(&self, peers: Vec<Weak<Memory>>) {
+        *self.peers.lock().unwrap_or_else(PoisonError::into_inner) = peers;
+    }
+
+    fn peers(&self) -> Vec<Arc<Memory>> {
+        let peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
+        peers.iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// Whether launches may reach memory that check mode keeps no notes on.
+    pub fn reaches_beyond(&self) -> bool {
+        !self.peers().is_empty() || self.state().live.iter().any(|allocation| !self.owns(allocation.base))
     }
 
     /// The allocations as they are now.
     pub fn view(&self) -> View {
         self.state().live.clone()
+    }
+
+    /// The allocations that a launch may access: this memory's, and those of its peers.
+    pub fn reach(&self) -> View {
+        let own = self.view();
+        let peers = self.peers();
+        if peers.is_empty() {
+            return own;
+        }
+        let mut all = Vec::clone(&own);
+        for peer in peers {
+            all.extend(peer.view().iter().filter(|allocation| peer.owns(allocation.base)).cloned());
+        }
+        all.sort_unstable_by_key(|allocation| allocation.base);
+        // What a peer has may be lent to this memory too.
+        all.dedup_by_key(|allocation| allocation.base);
+        Arc::new(all)
     }
 
     /// The allocation that `address` lies in.
@@ -330,8 +420,11 @@ impl Memory {
         unsafe { AtomicU64::from_ptr(pointer(at).cast()) }
     }
 
-    /// Notes that a range within the region was written.
+    /// Notes that a range was written, if it is this memory's own.
     pub fn mark_written(&self, address: u64, size: u64) {
+        if !self.owns(address) {
+            return;
+        }
         let end = address + size;
         let mut at = address;
         while at < end {
@@ -346,15 +439,21 @@ impl Memory {
         }
     }
 
-    /// Notes that a range within the region holds nothing.
+    /// Notes that a range holds nothing, if it is this memory's own.
     pub fn mark_unwritten(&self, address: u64, size: u64) {
+        if !self.owns(address) {
+            return;
+        }
         for at in address..address + size {
             self.written_word(at & !63).fetch_and(!(1 << (at % 64)), Ordering::Relaxed);
         }
     }
 
-    /// The first byte of a range within an allocation that was not written.
+    /// The first byte of a range within an allocation that was not written. What is not this memory's own counts as written.
     pub fn first_unwritten(&self, address: u64, size: u64) -> Option<u64> {
+        if !self.owns(address) {
+            return None;
+        }
         let end = address + size;
         let mut at = address;
         while at < end {
@@ -367,6 +466,11 @@ impl Memory {
             at += 64 - bit;
         }
         None
+    }
+
+    /// Whether check mode keeps notes on an allocation.
+    pub fn is_noted(&self, allocation: &Allocation) -> bool {
+        self.owns(allocation.base)
     }
 
     /// Whether an allocation counts as written as a whole.
@@ -408,7 +512,8 @@ fn gap(live: &[Allocation], start: u64, end: u64, (span, alignment): (u64, u64))
         None => start,
     };
     base = base.checked_next_multiple_of(alignment)?;
-    for next in &live[first..] {
+    // What is lent may lie behind the end.
+    for next in live[first..].iter().take_while(|next| next.base < end) {
         if base.checked_add(span)? <= next.base {
             return Some(base);
         }
@@ -485,6 +590,86 @@ mod tests {
         assert_eq!(memory.alloc(1, None), Err(error));
         memory.free(a).unwrap();
         assert_eq!(memory.info(), (1 << 20, 1 << 20));
+    }
+
+    #[test]
+    fn lent_memory_is_an_allocation_until_it_is_taken_back() {
+        let memory = memory();
+        let mut host = vec![5u8; 3 * GRANULE as usize];
+        let base = host.as_mut_ptr() as u64;
+        // SAFETY: the vector outlives the memory's accesses, and is not touched meanwhile.
+        let lend = |address: u64, size: u64| unsafe { memory.lend(address, size, Some("lent".into())) };
+        lend(base + 100, 50).unwrap();
+        let mut byte = [0];
+        assert_eq!(memory.read(base + 149, &mut byte), Ok(()));
+        assert_eq!(byte, [5]);
+        assert_eq!(
+            memory.read(base + 99, &mut byte),
+            Err(MemoryError::OutOfBounds { address: base + 99, size: 1 })
+        );
+        memory.write(base + 100, &[7; 50]).unwrap();
+        assert_eq!(memory.first_unwritten(base + 100, 50), None);
+        let own = memory.alloc(GRANULE, None).unwrap();
+        memory.copy(own, base + 100, 50).unwrap();
+        assert_eq!(memory.first_unwritten(own, 51), Some(own + 50));
+        // Neither twice, nor over something, nor nothing, nor what is device memory.
+        for (address, size) in [
+            (base + 100, 50),
+            (base, 101),
+            (base + 149, 1),
+            (base, 0),
+            (0, 8),
+            (u64::MAX, 2),
+            (own + GRANULE, 8),
+        ] {
+            assert_eq!(lend(address, size), Err(MemoryError::NotLendable { address, size }));
+        }
+        lend(base, 100).unwrap();
+        lend(base + 150, 1).unwrap();
+        assert_eq!(memory.info(), ((1 << 20) - GRANULE, 1 << 20), "it is none of the device's");
+        assert_eq!(memory.free(base), Err(MemoryError::NotAllocated { address: base }));
+        assert_eq!(memory.take_back(own), Err(MemoryError::NotAllocated { address: own }));
+        assert!(memory.reaches_beyond());
+        for address in [base, base + 100, base + 150] {
+            memory.take_back(address).unwrap();
+        }
+        assert_eq!(memory.take_back(base), Err(MemoryError::NotAllocated { address: base }));
+        assert!(!memory.reaches_beyond());
+        assert_eq!(memory.freed(base + 120).unwrap().label.as_deref(), Some("lent"));
+        assert_eq!((host[99], host[100], host[149], host[150]), (5, 7, 7, 5));
+    }
+
+    #[test]
+    fn lent_memory_on_either_side_leaves_the_range_to_allocations() {
+        let memory = memory();
+        // SAFETY: nothing accesses the ranges.
+        unsafe {
+            memory.lend(GRANULE, 64, None).unwrap();
+            memory.lend(memory.region.base + memory.region.size, 64, None).unwrap();
+        }
+        let first = memory.alloc(1 << 19, None).unwrap();
+        let second = memory.alloc(1 << 19, None).unwrap();
+        assert!(memory.owns(first) && memory.owns(second) && memory.owns(second + (1 << 19)));
+        // A span that only what is lent behind the end would make room for.
+        assert_eq!(gap(&memory.view(), first, second + GRANULE, (1 << 30, GRANULE)), None);
+    }
+
+    #[test]
+    fn a_launch_reaches_the_own_memory_of_peers() {
+        let (one, two) = (Arc::new(memory()), Arc::new(memory()));
+        let (a, b) = (one.alloc(8, None).unwrap(), two.alloc(8, None).unwrap());
+        // SAFETY: nothing accesses the range.
+        unsafe { two.lend(GRANULE, 64, None).unwrap() };
+        let bases = |view: View| view.iter().map(|allocation| allocation.base).collect::<Vec<_>>();
+        assert_eq!(bases(one.reach()), [a]);
+        one.set_peers(vec![Arc::downgrade(&two)]);
+        let mut both = [a, b];
+        both.sort_unstable();
+        assert_eq!(bases(one.reach()), both);
+        assert!(one.reaches_beyond() && bases(one.view()) == [a]);
+        assert_eq!(one.write(b, &[1]), Err(MemoryError::OutOfBounds { address: b, size: 1 }));
+        drop(two);
+        assert_eq!(bases(one.reach()), [a]);
     }
 
     #[test]

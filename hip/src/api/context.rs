@@ -86,7 +86,10 @@ hip_functions! {
     }
 
     /// Waits for all work of the current context's device.
-    fn hipCtxSynchronize() => |runtime| { runtime.synchronize(runtime.current()) }
+    fn hipCtxSynchronize() => |runtime| {
+        runtime.refuse_device_wait()?;
+        runtime.synchronize(runtime.current())
+    }
 
     /// A device's context.
     fn hipDevicePrimaryCtxRetain(pctx: *mut hipCtx_t, dev: hipDevice_t) => |runtime| {

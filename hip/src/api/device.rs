@@ -93,7 +93,10 @@ hip_functions! {
     }
 
     /// Waits for all work of the current device, and returns the first fault of it.
-    fn hipDeviceSynchronize() => |runtime| { runtime.synchronize(runtime.current()) }
+    fn hipDeviceSynchronize() => |runtime| {
+        runtime.refuse_device_wait()?;
+        runtime.synchronize(runtime.current())
+    }
 
     /// Frees everything that the current device holds.
     fn hipDeviceReset() => |runtime| {
@@ -190,36 +193,34 @@ hip_functions! {
         give("device", device, found.unwrap_or(&runtime.devices[0]).ordinal as c_int)
     }
 
-    /// Whether one device can access another's memory: emulated ones cannot.
+    /// Whether one device can access another's memory: emulated ones can, but none needs access to its own.
     fn hipDeviceCanAccessPeer(canAccessPeer: *mut c_int, deviceId: c_int, peerDeviceId: c_int) => |runtime| {
-        runtime.device(deviceId)?;
-        runtime.device(peerDeviceId)?;
-        give("canAccessPeer", canAccessPeer, 0)
+        let can = runtime.can_access(runtime.device(deviceId)?, runtime.device(peerDeviceId)?);
+        give("canAccessPeer", canAccessPeer, can.into())
     }
 
-    /// Lets the current device access another's memory.
+    /// Lets kernels on the current device access another's memory.
     fn hipDeviceEnablePeerAccess(peerDeviceId: c_int, flags: c_uint) => |runtime| {
-        let (from, to) = (runtime.current().ordinal, runtime.device(peerDeviceId)?.ordinal);
-        if flags != 0 || from == to {
-            let value = format!("{peerDeviceId} with flags {flags}");
-            return Err(Error::Argument { name: "peerDeviceId", value, expected: "it must be another device, flags 0" });
+        if flags != 0 {
+            return Err(Error::Argument { name: "flags", value: flags.to_string(), expected: "it must be 0" });
         }
-        Err(Error::NoPeerAccess { from, to })
+        runtime.set_peer_access(peerDeviceId, true)
     }
 
     /// Undoes [`hipDeviceEnablePeerAccess`].
-    fn hipDeviceDisablePeerAccess(peerDeviceId: c_int) => |runtime| {
-        let to = runtime.device(peerDeviceId)?.ordinal;
-        Err(Error::PeerAccessNotEnabled { from: runtime.current().ordinal, to })
-    }
+    fn hipDeviceDisablePeerAccess(peerDeviceId: c_int) => |runtime| { runtime.set_peer_access(peerDeviceId, false) }
 
-    /// How well one device reaches another: peer access, atomics and arrays are all 0.
+    /// How well one device reaches another: rank (0), access (1), atomics (2), arrays (3), which there are none of.
     fn hipDeviceGetP2PAttribute(value: *mut c_int, attr: c_uint, srcDevice: c_int, dstDevice: c_int) => |runtime| {
-        if runtime.device(srcDevice)?.ordinal == runtime.device(dstDevice)?.ordinal || attr > 3 {
-            let value = format!("{attr} between {srcDevice} and {dstDevice}");
-            return Err(Error::Argument { name: "attr", value, expected: "it must be 0 to 3, between two devices" });
+        let (from, to) = (runtime.device(srcDevice)?, runtime.device(dstDevice)?);
+        if !runtime.can_access(from, to) {
+            return Err(Error::NoPeerAccess { device: to.ordinal });
         }
-        give("value", value, 0)
+        match attr {
+            0 | 3 => give("value", value, 0),
+            1 | 2 => give("value", value, 1),
+            other => Err(Error::Argument { name: "attr", value: other.to_string(), expected: "it must be 0 to 3" }),
+        }
     }
 
     /// Flags for how the host waits for the current device; an emulated one has one way.

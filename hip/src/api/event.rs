@@ -3,9 +3,11 @@
 use std::ffi::c_uint;
 use std::sync::Arc;
 
+use super::stream::external;
 use super::{give, not_null};
 use crate::emulated::Runtime;
 use crate::emulated::stream::{Event, elapsed_ms};
+use crate::emulated::work::EventUse;
 use crate::error::Error;
 use crate::types::*;
 
@@ -28,14 +30,14 @@ unsafe fn create(runtime: &Runtime, event: *mut hipEvent_t, flags: c_uint) -> Re
     unsafe { give("event", event, runtime.handles.insert(Arc::new(new))) }
 }
 
-pub(super) fn record(runtime: &Runtime, event: hipEvent_t, stream: hipStream_t) -> Result<(), Error> {
-    let event = runtime.handles.get::<Event>(event)?;
-    let stream = runtime.stream(stream)?;
-    if event.device != stream.device {
-        return Err(Error::WrongDevice { what: "event", actual: event.device, expected: stream.device });
-    }
-    event.record(stream);
-    Ok(())
+pub(super) fn record(
+    runtime: &Runtime,
+    event: hipEvent_t,
+    stream: hipStream_t,
+    flags: c_uint,
+) -> Result<(), Error> {
+    let used = EventUse { handle: event as usize, event: runtime.handles.get(event)? };
+    runtime.record_event(used, &runtime.stream(stream)?, external(flags)?)
 }
 
 hip_functions! {
@@ -52,27 +54,42 @@ hip_functions! {
     }
 
     /// Puts an event behind a stream's work.
-    fn hipEventRecord(event: hipEvent_t, stream: hipStream_t) => |runtime| { record(runtime, event, stream) }
+    fn hipEventRecord(event: hipEvent_t, stream: hipStream_t) => |runtime| { record(runtime, event, stream, 0) }
 
-    /// As [`hipEventRecord`]; the flags matter to graphs alone.
+    /// As [`hipEventRecord`]; flag 1 makes it a node of its own in a capture.
     fn hipEventRecordWithFlags(event: hipEvent_t, stream: hipStream_t, flags: c_uint) => |runtime| {
-        let _ = flags;
-        record(runtime, event, stream)
+        record(runtime, event, stream, flags)
     }
 
     /// Waits for an event, and returns the fault of the work before it. One that was never recorded is reached.
     fn hipEventSynchronize(event: hipEvent_t) => |runtime| {
-        runtime.handles.get::<Event>(event)?.stream().map_or(Ok(()), |stream| runtime.wait(&stream))
+        let event = runtime.handles.get::<Event>(event)?;
+        runtime.refuse_captured(&event)?;
+        if event.is_pending() || event.stream().is_some() {
+            runtime.refuse_unsafe("waiting for an event")?;
+        }
+        event.settle();
+        event.stream().map_or(Ok(()), |stream| runtime.take_faults(&stream))
     }
 
     /// Whether an event has been reached, and whether the work before it had a fault.
     fn hipEventQuery(event: hipEvent_t) => |runtime| {
-        runtime.handles.get::<Event>(event)?.stream().map_or(Ok(()), |stream| stream.query())
+        let event = runtime.handles.get::<Event>(event)?;
+        runtime.refuse_captured(&event)?;
+        if event.is_pending() {
+            return Err(Error::NotReady);
+        }
+        event.stream().map_or(Ok(()), |stream| stream.fault())
     }
 
     /// Milliseconds between two events.
     fn hipEventElapsedTime(ms: *mut f32, start: hipEvent_t, stop: hipEvent_t) => |runtime| {
         let (start, stop) = (runtime.handles.get::<Event>(start)?, runtime.handles.get::<Event>(stop)?);
+        runtime.refuse_captured(&start)?;
+        runtime.refuse_captured(&stop)?;
+        if start.is_pending() || stop.is_pending() {
+            return Err(Error::NotReady);
+        }
         give("ms", ms, elapsed_ms(&start, &stop)?)
     }
 }

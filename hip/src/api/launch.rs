@@ -2,10 +2,44 @@
 
 use std::ffi::{c_uint, c_void};
 
-use crate::emulated::launch::Geometry;
+use super::graph_nodes::set_attribute;
+use super::not_null;
+use crate::emulated::Runtime;
+use crate::emulated::launch::{Attributes, Geometry};
 use crate::emulated::module::Function;
+use crate::emulated::work::EventUse;
 use crate::error::Error;
 use crate::types::*;
+
+/// An event that a launch records, unless its handle is null.
+pub(super) fn event(runtime: &Runtime, handle: hipEvent_t) -> Result<Option<EventUse>, Error> {
+    match handle.is_null() {
+        true => Ok(None),
+        false => Ok(Some(EventUse { handle: handle as usize, event: runtime.handles.get(handle)? })),
+    }
+}
+
+/// The attributes of a launch.
+///
+/// # Safety
+/// `list` is null or valid for reading `count` attributes, of each of which the field that it names is set.
+pub(super) unsafe fn attributes(list: *const hipLaunchAttribute, count: c_uint) -> Result<Attributes, Error> {
+    let mut attributes = Attributes::default();
+    if count > 0 {
+        not_null("attrs", list)?;
+    }
+    for index in 0..count as usize {
+        // SAFETY: the caller's contract; all values begin alike.
+        unsafe {
+            let attribute = list.add(index);
+            // Attributes that a launch ignores are no error here: 3 is about streams, 9 and 10 about caches.
+            if !matches!((*attribute).id, 3 | 9 | 10) {
+                set_attribute(&mut attributes, (*attribute).id, (&raw const (*attribute).val).cast())?;
+            }
+        }
+    }
+    Ok(attributes)
+}
 
 hip_functions! {
     /// Launches a kernel: grid in workgroups, one pointer per argument, or an `extra` list with all of them.
@@ -30,7 +64,7 @@ hip_functions! {
             block: [blockDimX, blockDimY, blockDimZ],
             dynamic_lds: sharedMemBytes,
         };
-        runtime.launch(&function, geometry, &*runtime.stream(stream)?, kernelParams, extra)
+        runtime.launch(f, &function, geometry, &runtime.stream(stream)?, kernelParams, extra)
     }
 
     /// As [`hipModuleLaunchKernel`], with the grid in work-items and an event before and after.
@@ -62,17 +96,14 @@ hip_functions! {
         }
         let grid = std::array::from_fn(|axis| global[axis] / block[axis]);
         let stream = runtime.stream(hStream)?;
-        let event = |handle: hipEvent_t| {
-            if handle.is_null() { Ok(None) } else { runtime.handles.get::<crate::emulated::stream::Event>(handle).map(Some) }
-        };
-        let (start, stop) = (event(startEvent)?, event(stopEvent)?);
+        let (start, stop) = (event(runtime, startEvent)?, event(runtime, stopEvent)?);
         if let Some(start) = start {
-            start.record(stream.clone());
+            runtime.record_event(start, &stream, true)?;
         }
         let dynamic_lds = u32::try_from(sharedMemBytes).unwrap_or(u32::MAX);
-        runtime.launch(&function, Geometry { grid, block, dynamic_lds }, &stream, kernelParams, extra)?;
+        runtime.launch(f, &function, Geometry { grid, block, dynamic_lds }, &stream, kernelParams, extra)?;
         if let Some(stop) = stop {
-            stop.record(stream);
+            runtime.record_event(stop, &stream, true)?;
         }
         Ok(())
     }
@@ -90,8 +121,33 @@ hip_functions! {
         stream: hipStream_t,
         kernelParams: *mut *mut c_void,
     ) => |runtime| {
-        let _ = (gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, stream, kernelParams);
         let function = runtime.handles.get::<Function>(f)?;
-        Err(Error::cooperative(&function.info.name))
+        let geometry = Geometry {
+            grid: [gridDimX, gridDimY, gridDimZ],
+            block: [blockDimX, blockDimY, blockDimZ],
+            dynamic_lds: sharedMemBytes,
+        };
+        let (stream, extra) = (runtime.stream(stream)?, std::ptr::null_mut());
+        runtime.launch_with(f, &function, geometry, &stream, kernelParams, extra, Attributes::COOPERATIVE)
+    }
+
+    /// Launches a kernel with attributes: cooperative (2) and priority (8); a window of memory (1) has to be empty.
+    fn hipDrvLaunchKernelEx(
+        config: *const HIP_LAUNCH_CONFIG,
+        f: hipFunction_t,
+        kernelParams: *mut *mut c_void,
+        extra: *mut *mut c_void,
+    ) => |runtime| {
+        not_null("config", config)?;
+        let config = *config;
+        let function = runtime.handles.get::<Function>(f)?;
+        let geometry = Geometry {
+            grid: [config.gridDimX, config.gridDimY, config.gridDimZ],
+            block: [config.blockDimX, config.blockDimY, config.blockDimZ],
+            dynamic_lds: config.sharedMemBytes,
+        };
+        let attributes = attributes(config.attrs, config.numAttrs)?;
+        let stream = runtime.stream(config.hStream)?;
+        runtime.launch_with(f, &function, geometry, &stream, kernelParams, extra, attributes)
     }
 }

@@ -4,8 +4,9 @@ use std::ffi::{c_int, c_uint, c_void};
 
 use super::{give, not_null};
 use crate::emulated::Runtime;
-use crate::emulated::memory::BlockKind;
+use crate::emulated::memory::{BlockKind, FillParams};
 use crate::emulated::pool::{Pool, Width};
+use crate::emulated::work::Work;
 use crate::error::Error;
 use crate::types::*;
 
@@ -21,8 +22,27 @@ unsafe fn allocate(
     kind: BlockKind,
 ) -> Result<(), Error> {
     not_null("ptr", pointer)?;
+    runtime.refuse_unsafe("allocating memory")?;
     // SAFETY: the caller's contract.
     unsafe { give("ptr", pointer, runtime.allocate(size, kind)? as *mut c_void) }
+}
+
+/// Slices of rows, each row aligned; the result is their address and the bytes from row to row.
+pub(super) fn allocate_slices(
+    runtime: &Runtime,
+    width: usize,
+    height: usize,
+    depth: usize,
+) -> Result<(*mut c_void, usize), Error> {
+    runtime.refuse_unsafe("allocating memory")?;
+    let too_large = || Error::Argument {
+        name: "width",
+        value: format!("{width} for {height} rows of {depth} slices"),
+        expected: "the rows together pass the end of the address space",
+    };
+    let pitch = width.checked_next_multiple_of(PITCH).ok_or_else(too_large)?;
+    let size = pitch.checked_mul(height).and_then(|slice| slice.checked_mul(depth)).ok_or_else(too_large)?;
+    Ok((runtime.allocate(size, BlockKind::Device)? as *mut c_void, pitch))
 }
 
 /// # Safety
@@ -34,24 +54,44 @@ unsafe fn allocate_rows(
     width: usize,
     height: usize,
 ) -> Result<(), Error> {
+    not_null("ptr", pointer)?;
     not_null("pitch", pitch)?;
-    let too_large = || Error::Argument {
-        name: "width",
-        value: format!("{width} for {height} rows"),
-        expected: "the rows together pass the end of the address space",
-    };
-    let row = width.checked_next_multiple_of(PITCH).ok_or_else(too_large)?;
-    let size = row.checked_mul(height).ok_or_else(too_large)?;
+    let (address, row) = allocate_slices(runtime, width, height, 1)?;
     // SAFETY: the caller's contract.
     unsafe {
-        allocate(runtime, pointer, size, BlockKind::Device)?;
+        give("ptr", pointer, address)?;
         give("pitch", pitch, row)
     }
+}
+
+/// Fills rows of elements.
+pub(super) fn fill_rows(
+    runtime: &Runtime,
+    dst: *mut c_void,
+    pitch: usize,
+    pattern: &[u8],
+    [width, height]: [usize; 2],
+    stream: hipStream_t,
+) -> Result<(), Error> {
+    let mut value = [0; 4];
+    value[..pattern.len()].copy_from_slice(pattern);
+    let (element, value) = (pattern.len() as u32, u32::from_le_bytes(value));
+    let extent = [width, height, 1];
+    let params = FillParams { dst: dst as u64, element, value, extent, pitch, ysize: height };
+    runtime.fill_region(params, &runtime.stream(stream)?)
 }
 
 /// Frees device memory, or what host and device share.
 fn free(runtime: &Runtime, pointer: *mut c_void) -> Result<(), Error> {
     let address = pointer as u64;
+    // A graph's own memory can be freed by the program, and goes back to the graph.
+    if let Some(memory) = runtime.graph_memories.find(address) {
+        if memory.end() {
+            return Ok(());
+        }
+        let detail = "; it is a graph's, and not in use".to_owned();
+        return Err(Error::NotAnAllocation { address, expected: "device or managed memory", detail });
+    }
     let block = runtime.blocks.find(address);
     if block.is_some_and(|block| block.base == address && matches!(block.kind, BlockKind::Pinned { .. })) {
         return Err(Error::NotDevicePointer { address });
@@ -61,7 +101,44 @@ fn free(runtime: &Runtime, pointer: *mut c_void) -> Result<(), Error> {
     })
 }
 
+/// # Safety
+/// `pointer` is null or valid for writing.
+unsafe fn allocate_async(
+    runtime: &Runtime,
+    pointer: *mut *mut c_void,
+    size: usize,
+    stream: hipStream_t,
+) -> Result<(), Error> {
+    not_null("dev_ptr", pointer)?;
+    let stream = runtime.stream(stream)?;
+    runtime.same_device(&stream)?;
+    let address = if stream.membership().is_some() && size > 0 {
+        let memory = runtime.graph_memory(stream.device, size)?;
+        runtime.record(&stream, || Work::Allocate(memory.clone()))?;
+        memory.base
+    } else {
+        runtime.allocate(size, BlockKind::Device)?
+    };
+    // SAFETY: the caller's contract.
+    unsafe { give("dev_ptr", pointer, address as *mut c_void) }
+}
+
+fn free_async(runtime: &Runtime, pointer: *mut c_void, stream: hipStream_t) -> Result<(), Error> {
+    let stream = runtime.stream(stream)?;
+    if stream.membership().is_none() {
+        return free(runtime, pointer);
+    }
+    let address = pointer as u64;
+    let memory = runtime.graph_memories.find(address).ok_or_else(|| Error::NotAnAllocation {
+        address,
+        expected: "memory of the graph that is captured",
+        detail: String::new(),
+    })?;
+    runtime.record(&stream, || Work::Free(memory)).map(drop)
+}
+
 fn free_pinned(runtime: &Runtime, pointer: *mut c_void) -> Result<(), Error> {
+    runtime.refuse_unsafe("freeing memory")?;
     runtime.free(pointer, "page-locked memory", |kind| matches!(kind, BlockKind::Pinned { .. }))
 }
 
@@ -77,6 +154,7 @@ pub(super) unsafe fn copy(
     kind: hipMemcpyKind,
     stream: hipStream_t,
 ) -> Result<(), Error> {
+    runtime.refuse_synchronous()?;
     let stream = runtime.stream(stream)?;
     // SAFETY: the caller's contract.
     unsafe { runtime.copy(dst, src, size, kind, &stream)? };
@@ -107,7 +185,19 @@ pub(super) fn fill(
     count: usize,
     stream: hipStream_t,
 ) -> Result<(), Error> {
-    runtime.fill(dst, pattern, count, &*runtime.stream(stream)?)
+    runtime.fill(dst, pattern, count, &runtime.stream(stream)?)
+}
+
+/// A fill whose caller may wait for it.
+pub(super) fn fill_synchronously(
+    runtime: &Runtime,
+    dst: *mut c_void,
+    pattern: &[u8],
+    count: usize,
+    stream: hipStream_t,
+) -> Result<(), Error> {
+    runtime.refuse_synchronous()?;
+    fill(runtime, dst, pattern, count, stream)
 }
 
 const DEFAULT: hipStream_t = std::ptr::null_mut();
@@ -172,7 +262,10 @@ hip_functions! {
     }
 
     /// Frees device or managed memory. Null is nothing to free.
-    fn hipFree(ptr: *mut c_void) => |runtime| { free(runtime, ptr) }
+    fn hipFree(ptr: *mut c_void) => |runtime| {
+        runtime.refuse_unsafe("freeing memory")?;
+        free(runtime, ptr)
+    }
 
     /// Frees page-locked memory. Null is nothing to free.
     fn hipHostFree(ptr: *mut c_void) => |runtime| { free_pinned(runtime, ptr) }
@@ -180,15 +273,17 @@ hip_functions! {
     /// As [`hipHostFree`].
     fn hipFreeHost(ptr: *mut c_void) => |runtime| { free_pinned(runtime, ptr) }
 
-    /// Makes the program's own memory accessible to devices.
+    /// Makes the program's own memory accessible to all devices, at its own address. Check mode does not look at it.
     fn hipHostRegister(hostPtr: *mut c_void, sizeBytes: usize, flags: c_uint) => |runtime| {
         not_null("hostPtr", hostPtr)?;
+        runtime.refuse_unsafe("registering memory")?;
         runtime.register(hostPtr, sizeBytes, flags)
     }
 
     /// Undoes [`hipHostRegister`].
     fn hipHostUnregister(hostPtr: *mut c_void) => |runtime| {
         not_null("hostPtr", hostPtr)?;
+        runtime.refuse_unsafe("registering memory")?;
         runtime.unregister(hostPtr)
     }
 
@@ -269,9 +364,11 @@ hip_functions! {
         copy_async(runtime, dst, src, sizeBytes, kind, stream)
     }
 
-    /// Copies in a stream, and waits for it.
+    /// Copies in a stream, and waits for it. A capture records the copy, as that of HIP 6 does.
     fn hipMemcpyWithStream(dst: *mut c_void, src: *const c_void, sizeBytes: usize, kind: hipMemcpyKind, stream: hipStream_t) => |runtime| {
-        copy(runtime, dst, src, sizeBytes, kind, stream)
+        copy_async(runtime, dst, src, sizeBytes, kind, stream)?;
+        let stream = runtime.stream(stream)?;
+        if stream.membership().is_some() { Ok(()) } else { runtime.wait(&stream) }
     }
 
     /// Copies from host to device, and waits.
@@ -320,6 +417,7 @@ hip_functions! {
 
     /// Copies rows, and waits.
     fn hipMemcpy2D(dst: *mut c_void, dpitch: usize, src: *const c_void, spitch: usize, width: usize, height: usize, kind: hipMemcpyKind) => |runtime| {
+        runtime.refuse_synchronous()?;
         let stream = runtime.stream(DEFAULT)?;
         runtime.copy_2d(dst, dpitch, src, spitch, width, height, kind, &stream)?;
         runtime.wait(&stream)
@@ -327,12 +425,12 @@ hip_functions! {
 
     /// Copies rows in a stream.
     fn hipMemcpy2DAsync(dst: *mut c_void, dpitch: usize, src: *const c_void, spitch: usize, width: usize, height: usize, kind: hipMemcpyKind, stream: hipStream_t) => |runtime| {
-        runtime.copy_2d(dst, dpitch, src, spitch, width, height, kind, &*runtime.stream(stream)?)
+        runtime.copy_2d(dst, dpitch, src, spitch, width, height, kind, &runtime.stream(stream)?)
     }
 
     /// Sets bytes to the low byte of `value`.
     fn hipMemset(dst: *mut c_void, value: c_int, sizeBytes: usize) => |runtime| {
-        fill(runtime, dst, &[value as u8], sizeBytes, DEFAULT)
+        fill_synchronously(runtime, dst, &[value as u8], sizeBytes, DEFAULT)
     }
 
     /// As [`hipMemset`], in a stream.
@@ -341,7 +439,7 @@ hip_functions! {
     }
 
     /// Sets bytes.
-    fn hipMemsetD8(dest: hipDeviceptr_t, value: u8, count: usize) => |runtime| { fill(runtime, dest, &[value], count, DEFAULT) }
+    fn hipMemsetD8(dest: hipDeviceptr_t, value: u8, count: usize) => |runtime| { fill_synchronously(runtime, dest, &[value], count, DEFAULT) }
 
     /// As [`hipMemsetD8`], in a stream.
     fn hipMemsetD8Async(dest: hipDeviceptr_t, value: u8, count: usize, stream: hipStream_t) => |runtime| {
@@ -350,7 +448,7 @@ hip_functions! {
 
     /// Sets 16-bit elements.
     fn hipMemsetD16(dest: hipDeviceptr_t, value: u16, count: usize) => |runtime| {
-        fill(runtime, dest, &value.to_ne_bytes(), count, DEFAULT)
+        fill_synchronously(runtime, dest, &value.to_ne_bytes(), count, DEFAULT)
     }
 
     /// As [`hipMemsetD16`], in a stream.
@@ -360,7 +458,7 @@ hip_functions! {
 
     /// Sets 32-bit elements.
     fn hipMemsetD32(dest: hipDeviceptr_t, value: c_int, count: usize) => |runtime| {
-        fill(runtime, dest, &value.to_ne_bytes(), count, DEFAULT)
+        fill_synchronously(runtime, dest, &value.to_ne_bytes(), count, DEFAULT)
     }
 
     /// As [`hipMemsetD32`], in a stream.
@@ -370,12 +468,13 @@ hip_functions! {
 
     /// Sets the bytes of rows.
     fn hipMemset2D(dst: *mut c_void, pitch: usize, value: c_int, width: usize, height: usize) => |runtime| {
-        runtime.fill_2d(dst, pitch, value as u8, width, height, &*runtime.stream(DEFAULT)?)
+        runtime.refuse_synchronous()?;
+        runtime.fill_2d(dst, pitch, value as u8, width, height, &runtime.stream(DEFAULT)?)
     }
 
     /// As [`hipMemset2D`], in a stream.
     fn hipMemset2DAsync(dst: *mut c_void, pitch: usize, value: c_int, width: usize, height: usize, stream: hipStream_t) => |runtime| {
-        runtime.fill_2d(dst, pitch, value as u8, width, height, &*runtime.stream(stream)?)
+        runtime.fill_2d(dst, pitch, value as u8, width, height, &runtime.stream(stream)?)
     }
 
     /// Says where managed memory will be used; it is everywhere already.
@@ -397,23 +496,18 @@ hip_functions! {
         runtime.managed("dev_ptr", dev_ptr as u64, count as u64)
     }
 
-    /// Allocates in a stream's order.
+    /// Allocates in a stream's order. In a capture, the memory is the graph's.
     fn hipMallocAsync(dev_ptr: *mut *mut c_void, size: usize, stream: hipStream_t) => |runtime| {
-        runtime.same_device(&*runtime.stream(stream)?)?;
-        allocate(runtime, dev_ptr, size, BlockKind::Device)
+        allocate_async(runtime, dev_ptr, size, stream)
     }
 
     /// Frees in a stream's order.
-    fn hipFreeAsync(dev_ptr: *mut c_void, stream: hipStream_t) => |runtime| {
-        runtime.stream(stream)?;
-        free(runtime, dev_ptr)
-    }
+    fn hipFreeAsync(dev_ptr: *mut c_void, stream: hipStream_t) => |runtime| { free_async(runtime, dev_ptr, stream) }
 
     /// Allocates from a pool in a stream's order.
     fn hipMallocFromPoolAsync(dev_ptr: *mut *mut c_void, size: usize, mem_pool: hipMemPool_t, stream: hipStream_t) => |runtime| {
         runtime.handles.get::<Pool>(mem_pool)?;
-        runtime.same_device(&*runtime.stream(stream)?)?;
-        allocate(runtime, dev_ptr, size, BlockKind::Device)
+        allocate_async(runtime, dev_ptr, size, stream)
     }
 
     /// The pool that a device has from the start.

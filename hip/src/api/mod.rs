@@ -52,28 +52,40 @@ macro_rules! hip_functions {
 }
 
 mod absent;
+mod capture;
 mod context;
 mod device;
 mod error;
 mod event;
+mod foreign;
+mod graph;
+mod graph_nodes;
 mod launch;
 mod memory;
+mod memory_3d;
 mod module;
 mod per_thread;
 mod program;
 mod stream;
+mod values;
 
 pub use absent::*;
+pub use capture::*;
 pub use context::*;
 pub use device::*;
 pub use error::*;
 pub use event::*;
+pub use foreign::*;
+pub use graph::*;
+pub use graph_nodes::*;
 pub use launch::*;
 pub use memory::*;
+pub use memory_3d::*;
 pub use module::*;
 pub use per_thread::*;
 pub use program::*;
 pub use stream::*;
+pub use values::*;
 
 pub(crate) const fn c_name(name: &'static str) -> &'static CStr {
     match CStr::from_bytes_with_nul(name.as_bytes()) {

@@ -5,17 +5,17 @@ use std::ffi::{c_int, c_uint, c_void};
 
 use super::event::record;
 use super::give;
-use super::memory::{copy, copy_async, fill};
-use super::program::{from_symbol, geometry, launch, to_symbol, variable};
-use super::stream::{call_back, call_host};
-use crate::emulated::stream::Event;
+use super::memory::{copy, copy_async, fill, fill_synchronously};
+use super::program::{from_symbol, geometry, launch, launch_with, to_symbol, variable};
+use super::stream::{call_back, call_host, query, wait, wait_event};
+use crate::emulated::launch::Attributes;
 use crate::types::*;
 
 /// The handle of the thread's own default stream.
 const OWN: hipStream_t = 2 as hipStream_t;
 
 /// A stream as such a program means it.
-fn own(stream: hipStream_t) -> hipStream_t {
+pub(super) fn own(stream: hipStream_t) -> hipStream_t {
     if stream.is_null() { OWN } else { stream }
 }
 
@@ -32,6 +32,7 @@ hip_functions! {
 
     /// `hipMemcpy2D` with the thread's own default stream.
     fn hipMemcpy2D_spt(dst: *mut c_void, dpitch: usize, src: *const c_void, spitch: usize, width: usize, height: usize, kind: hipMemcpyKind) => |runtime| {
+        runtime.refuse_synchronous()?;
         let stream = runtime.stream(OWN)?;
         runtime.copy_2d(dst, dpitch, src, spitch, width, height, kind, &stream)?;
         runtime.wait(&stream)
@@ -39,12 +40,12 @@ hip_functions! {
 
     /// `hipMemcpy2DAsync` with the thread's own default stream.
     fn hipMemcpy2DAsync_spt(dst: *mut c_void, dpitch: usize, src: *const c_void, spitch: usize, width: usize, height: usize, kind: hipMemcpyKind, stream: hipStream_t) => |runtime| {
-        runtime.copy_2d(dst, dpitch, src, spitch, width, height, kind, &*runtime.stream(own(stream))?)
+        runtime.copy_2d(dst, dpitch, src, spitch, width, height, kind, &runtime.stream(own(stream))?)
     }
 
     /// `hipMemset` with the thread's own default stream.
     fn hipMemset_spt(dst: *mut c_void, value: c_int, sizeBytes: usize) => |runtime| {
-        fill(runtime, dst, &[value as u8], sizeBytes, OWN)
+        fill_synchronously(runtime, dst, &[value as u8], sizeBytes, OWN)
     }
 
     /// `hipMemsetAsync` with the thread's own default stream.
@@ -54,12 +55,13 @@ hip_functions! {
 
     /// `hipMemset2D` with the thread's own default stream.
     fn hipMemset2D_spt(dst: *mut c_void, pitch: usize, value: c_int, width: usize, height: usize) => |runtime| {
-        runtime.fill_2d(dst, pitch, value as u8, width, height, &*runtime.stream(OWN)?)
+        runtime.refuse_synchronous()?;
+        runtime.fill_2d(dst, pitch, value as u8, width, height, &runtime.stream(OWN)?)
     }
 
     /// `hipMemset2DAsync` with the thread's own default stream.
     fn hipMemset2DAsync_spt(dst: *mut c_void, pitch: usize, value: c_int, width: usize, height: usize, stream: hipStream_t) => |runtime| {
-        runtime.fill_2d(dst, pitch, value as u8, width, height, &*runtime.stream(own(stream))?)
+        runtime.fill_2d(dst, pitch, value as u8, width, height, &runtime.stream(own(stream))?)
     }
 
     /// `hipMemcpyToSymbol` with the thread's own default stream.
@@ -87,10 +89,10 @@ hip_functions! {
     }
 
     /// `hipStreamQuery` with the thread's own default stream.
-    fn hipStreamQuery_spt(stream: hipStream_t) => |runtime| { runtime.stream(own(stream))?.query() }
+    fn hipStreamQuery_spt(stream: hipStream_t) => |runtime| { query(runtime, own(stream)) }
 
     /// `hipStreamSynchronize` with the thread's own default stream.
-    fn hipStreamSynchronize_spt(stream: hipStream_t) => |runtime| { runtime.wait(&*runtime.stream(own(stream))?) }
+    fn hipStreamSynchronize_spt(stream: hipStream_t) => |runtime| { wait(runtime, own(stream)) }
 
     /// `hipStreamGetFlags` with the thread's own default stream.
     fn hipStreamGetFlags_spt(stream: hipStream_t, flags: *mut c_uint) => |runtime| {
@@ -104,9 +106,7 @@ hip_functions! {
 
     /// `hipStreamWaitEvent` with the thread's own default stream.
     fn hipStreamWaitEvent_spt(stream: hipStream_t, event: hipEvent_t, flags: c_uint) => |runtime| {
-        let _ = flags;
-        runtime.stream(own(stream))?;
-        runtime.handles.get::<Event>(event).map(drop)
+        wait_event(runtime, own(stream), event, flags)
     }
 
     /// `hipStreamAddCallback` with the thread's own default stream.
@@ -121,7 +121,7 @@ hip_functions! {
     }
 
     /// `hipEventRecord` with the thread's own default stream.
-    fn hipEventRecord_spt(event: hipEvent_t, stream: hipStream_t) => |runtime| { record(runtime, event, own(stream)) }
+    fn hipEventRecord_spt(event: hipEvent_t, stream: hipStream_t) => |runtime| { record(runtime, event, own(stream), 0) }
 
     /// `hipLaunchKernel` with the thread's own default stream.
     fn hipLaunchKernel_spt(
@@ -133,5 +133,18 @@ hip_functions! {
         stream: hipStream_t,
     ) => |runtime| {
         launch(runtime, function_address, geometry(numBlocks, dimBlocks, sharedMemBytes), args, own(stream))
+    }
+
+    /// `hipLaunchCooperativeKernel` with the thread's own default stream.
+    fn hipLaunchCooperativeKernel_spt(
+        f: *const c_void,
+        gridDim: dim3,
+        blockDimX: dim3,
+        kernelParams: *mut *mut c_void,
+        sharedMemBytes: c_uint,
+        stream: hipStream_t,
+    ) => |runtime| {
+        let geometry = geometry(gridDim, blockDimX, sharedMemBytes as usize);
+        launch_with(runtime, f, geometry, kernelParams, own(stream), Attributes::COOPERATIVE)
     }
 }

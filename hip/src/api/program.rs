@@ -6,13 +6,15 @@
 use std::cell::RefCell;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
+use super::launch::{attributes, event};
+use super::memory::copy;
 use super::module::{best_size, resident_workgroups};
 use super::{give, not_null};
 use crate::codes::*;
 use crate::emulated::Runtime;
-use crate::emulated::launch::Geometry;
+use crate::emulated::launch::{Attributes, Geometry};
 use crate::emulated::registry::Wrapper;
-use crate::emulated::stream::Event;
+use crate::emulated::work::EventUse;
 use crate::error::{Error, boundary};
 use crate::real::RealLibrary;
 use crate::select::{Backend, backend};
@@ -229,10 +231,25 @@ pub(super) unsafe fn launch(
     args: *mut *mut c_void,
     stream: hipStream_t,
 ) -> Result<(), Error> {
+    // SAFETY: the caller's contract.
+    unsafe { launch_with(runtime, host, geometry, args, stream, Attributes::default()) }
+}
+
+/// # Safety
+/// `args` is null or has a pointer per argument of the kernel.
+pub(super) unsafe fn launch_with(
+    runtime: &Runtime,
+    host: *const c_void,
+    geometry: Geometry,
+    args: *mut *mut c_void,
+    stream: hipStream_t,
+    attributes: Attributes,
+) -> Result<(), Error> {
     let stream = runtime.stream(stream)?;
     let function = runtime.registered_kernel(host, &runtime.devices[stream.device])?;
+    let extra = std::ptr::null_mut();
     // SAFETY: the caller's contract.
-    unsafe { runtime.launch(&function, geometry, &stream, args, std::ptr::null_mut()) }
+    unsafe { runtime.launch_with(host, &function, geometry, &stream, args, extra, attributes) }
 }
 
 /// Device address of `size` bytes, `offset` bytes into a registered variable.
@@ -310,18 +327,17 @@ hip_functions! {
         flags: c_int,
     ) => |runtime| {
         let _ = flags;
-        let record = |event: hipEvent_t| {
-            if !event.is_null() {
-                runtime.handles.get::<Event>(event)?.record(runtime.stream(stream)?);
-            }
-            Ok(())
+        let (start, stop) = (event(runtime, startEvent)?, event(runtime, stopEvent)?);
+        let record = |used: Option<EventUse>| match used {
+            Some(used) => runtime.record_event(used, &runtime.stream(stream)?, true),
+            None => Ok(()),
         };
-        record(startEvent)?;
+        record(start)?;
         launch(runtime, function_address, geometry(numBlocks, dimBlocks, sharedMemBytes), args, stream)?;
-        record(stopEvent)
+        record(stop)
     }
 
-    /// Launches a kernel whose workgroups wait for each other.
+    /// Launches a kernel whose workgroups wait for each other. Too many to be on the device at once are an error.
     fn hipLaunchCooperativeKernel(
         f: *const c_void,
         gridDim: dim3,
@@ -330,9 +346,16 @@ hip_functions! {
         sharedMemBytes: c_uint,
         stream: hipStream_t,
     ) => |runtime| {
-        let _ = (gridDim, blockDimX, kernelParams, sharedMemBytes, stream);
-        let function = runtime.registered_kernel(f, runtime.current())?;
-        Err(Error::cooperative(&function.info.name))
+        let geometry = geometry(gridDim, blockDimX, sharedMemBytes as usize);
+        launch_with(runtime, f, geometry, kernelParams, stream, Attributes::COOPERATIVE)
+    }
+
+    /// As [`hipLaunchKernel`], with attributes: cooperative (2) and priority (8); a window of memory (1) has to be empty.
+    fn hipLaunchKernelExC(config: *const hipLaunchConfig_t, fPtr: *const c_void, args: *mut *mut c_void) => |runtime| {
+        not_null("config", config)?;
+        let config = *config;
+        let geometry = geometry(config.gridDim, config.blockDim, config.dynamicSmemBytes);
+        launch_with(runtime, fPtr, geometry, args, config.stream, attributes(config.attrs, config.numAttrs)?)
     }
 
     /// The handle of the kernel that a host address stands for, on the current device.
@@ -421,28 +444,24 @@ hip_functions! {
     /// Copies to a variable on the current device, and waits.
     fn hipMemcpyToSymbol(symbol: *const c_void, src: *const c_void, sizeBytes: usize, offset: usize, kind: hipMemcpyKind) => |runtime| {
         to_symbol(kind)?;
-        let stream = runtime.stream(std::ptr::null_mut())?;
-        runtime.copy(variable(runtime, symbol, offset, sizeBytes)?, src, sizeBytes, kind, &stream)?;
-        runtime.wait(&stream)
+        copy(runtime, variable(runtime, symbol, offset, sizeBytes)?, src, sizeBytes, kind, std::ptr::null_mut())
     }
 
     /// Copies to a variable on the current device, in a stream.
     fn hipMemcpyToSymbolAsync(symbol: *const c_void, src: *const c_void, sizeBytes: usize, offset: usize, kind: hipMemcpyKind, stream: hipStream_t) => |runtime| {
         to_symbol(kind)?;
-        runtime.copy(variable(runtime, symbol, offset, sizeBytes)?, src, sizeBytes, kind, &*runtime.stream(stream)?)
+        runtime.copy(variable(runtime, symbol, offset, sizeBytes)?, src, sizeBytes, kind, &runtime.stream(stream)?)
     }
 
     /// Copies from a variable on the current device, and waits.
     fn hipMemcpyFromSymbol(dst: *mut c_void, symbol: *const c_void, sizeBytes: usize, offset: usize, kind: hipMemcpyKind) => |runtime| {
         from_symbol(kind)?;
-        let stream = runtime.stream(std::ptr::null_mut())?;
-        runtime.copy(dst, variable(runtime, symbol, offset, sizeBytes)?, sizeBytes, kind, &stream)?;
-        runtime.wait(&stream)
+        copy(runtime, dst, variable(runtime, symbol, offset, sizeBytes)?, sizeBytes, kind, std::ptr::null_mut())
     }
 
     /// Copies from a variable on the current device, in a stream.
     fn hipMemcpyFromSymbolAsync(dst: *mut c_void, symbol: *const c_void, sizeBytes: usize, offset: usize, kind: hipMemcpyKind, stream: hipStream_t) => |runtime| {
         from_symbol(kind)?;
-        runtime.copy(dst, variable(runtime, symbol, offset, sizeBytes)?, sizeBytes, kind, &*runtime.stream(stream)?)
+        runtime.copy(dst, variable(runtime, symbol, offset, sizeBytes)?, sizeBytes, kind, &runtime.stream(stream)?)
     }
 }

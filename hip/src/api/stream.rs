@@ -3,9 +3,9 @@
 use std::ffi::{c_int, c_uint, c_void};
 
 use super::{give, not_null};
-use crate::codes::hipSuccess;
 use crate::emulated::Runtime;
-use crate::emulated::stream::{Event, GREATEST_PRIORITY, Kind, LEAST_PRIORITY, Stream};
+use crate::emulated::stream::{GREATEST_PRIORITY, Kind, LEAST_PRIORITY, Stream};
+use crate::emulated::work::{EventUse, HostCall, Work};
 use crate::error::Error;
 use crate::types::*;
 
@@ -47,14 +47,15 @@ pub(super) unsafe fn call_back(
 ) -> Result<(), Error> {
     let found = runtime.stream(stream)?;
     let callback = callback.ok_or(Error::Null("callback"))?;
-    let status = found.query().map_or_else(|error| error.code(), |()| hipSuccess);
-    // SAFETY: the caller's contract. No lock is held, so the function may call HIP.
-    unsafe { callback(stream, status, data) };
+    runtime.refuse_callback(&found)?;
+    let call = Work::Callback { function: callback, stream: stream as usize, data: data as usize };
+    // SAFETY: the caller's contract.
+    unsafe { runtime.run(&found, &[call]) };
     Ok(())
 }
 
 /// # Safety
-/// The function may be called with `data`.
+/// The function may be called with `data`, in a capture at each launch of its graph.
 pub(super) unsafe fn call_host(
     runtime: &Runtime,
     stream: hipStream_t,
@@ -63,11 +64,43 @@ pub(super) unsafe fn call_host(
 ) -> Result<(), Error> {
     let found = runtime.stream(stream)?;
     let function = function.ok_or(Error::Null("fn"))?;
-    if found.query().is_ok() {
-        // SAFETY: as in `call_back`.
-        unsafe { function(data) };
+    // SAFETY: the caller's contract.
+    unsafe { runtime.submit(&found, Work::Host(HostCall { function, data: data as usize })) }
+}
+
+pub(super) fn wait(runtime: &Runtime, stream: hipStream_t) -> Result<(), Error> {
+    let stream = runtime.stream(stream)?;
+    runtime.refuse_wait(&stream)?;
+    runtime.wait(&stream)
+}
+
+pub(super) fn query(runtime: &Runtime, stream: hipStream_t) -> Result<(), Error> {
+    let stream = runtime.stream(stream)?;
+    runtime.refuse_wait(&stream)?;
+    runtime.query(&stream)
+}
+
+pub(super) fn wait_event(
+    runtime: &Runtime,
+    stream: hipStream_t,
+    event: hipEvent_t,
+    flags: c_uint,
+) -> Result<(), Error> {
+    let stream = runtime.stream(stream)?;
+    let used = EventUse { handle: event as usize, event: runtime.handles.get(event)? };
+    runtime.wait_for_event(&stream, used, external(flags)?)
+}
+
+/// Whether the flags of a call about an event make it a node of its own in a capture.
+pub(super) fn external(flags: c_uint) -> Result<bool, Error> {
+    match flags {
+        0 => Ok(false),
+        HIP_EVENT_WAIT_EXTERNAL => Ok(true),
+        other => {
+            let value = other.to_string();
+            Err(Error::Argument { name: "flags", value, expected: "it must be 0 or 1 (external)" })
+        }
     }
-    Ok(())
 }
 
 hip_functions! {
@@ -84,22 +117,20 @@ hip_functions! {
 
     /// Ends a stream, after its work.
     fn hipStreamDestroy(stream: hipStream_t) => |runtime| {
-        runtime.handles.remove::<Stream>(stream)?;
+        runtime.leave_capture(&*runtime.handles.remove::<Stream>(stream)?);
         Ok(())
     }
 
     /// Waits for a stream's work, and returns the fault of it.
-    fn hipStreamSynchronize(stream: hipStream_t) => |runtime| { runtime.wait(&*runtime.stream(stream)?) }
+    fn hipStreamSynchronize(stream: hipStream_t) => |runtime| { wait(runtime, stream) }
 
     /// Whether a stream's work is done, and whether it had a fault.
-    fn hipStreamQuery(stream: hipStream_t) => |runtime| { runtime.stream(stream)?.query() }
+    fn hipStreamQuery(stream: hipStream_t) => |runtime| { query(runtime, stream) }
 
-    /// Lets a stream wait for an event. Work runs as it is submitted, so the event has been reached.
+    /// Lets a stream wait for an event; the stream becomes part of the capture that the event was recorded in. Flag 1 makes it
+    /// a node of its own in a capture.
     fn hipStreamWaitEvent(stream: hipStream_t, event: hipEvent_t, flags: c_uint) => |runtime| {
-        let _ = flags;
-        runtime.stream(stream)?;
-        runtime.handles.get::<Event>(event)?;
-        Ok(())
+        wait_event(runtime, stream, event, flags)
     }
 
     /// The flags that a stream was made with.
@@ -126,18 +157,5 @@ hip_functions! {
     /// Calls a host function once the stream's work so far is done; after a fault it is not called.
     fn hipLaunchHostFunc(stream: hipStream_t, r#fn: hipHostFn_t, userData: *mut c_void) => |runtime| {
         call_host(runtime, stream, r#fn, userData)
-    }
-
-    /// Whether a stream is recording a graph: there are no graphs here.
-    fn hipStreamIsCapturing(stream: hipStream_t, pCaptureStatus: *mut c_uint) => |runtime| {
-        runtime.stream(stream)?;
-        give("pCaptureStatus", pCaptureStatus, 0)
-    }
-
-    /// Begins to record a graph.
-    fn hipStreamBeginCapture(stream: hipStream_t, mode: c_uint) => |runtime| {
-        let _ = mode;
-        runtime.stream(stream)?;
-        Err(Error::Unsupported("emulated devices do not record graphs".to_owned()))
     }
 }

@@ -89,13 +89,6 @@ impl Device {
         streams.iter().filter_map(Weak::upgrade).chain([self.default_stream.clone()]).collect()
     }
 
-    /// Waits until nothing runs, and keeps faults for the next call that asks for them.
-    pub(crate) fn wait_idle(&self) {
-        for stream in self.streams() {
-            stream.wait_idle();
-        }
-    }
-
     /// The HIP error for what the machine's memory said.
     pub(crate) fn memory_error(&self, error: MemoryError) -> Error {
         match error {

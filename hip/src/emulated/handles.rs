@@ -1,4 +1,4 @@
-//! Handles of streams, events, modules, functions and pools.
+//! Handles of streams, events, modules, functions, pools and graphs.
 //!
 //! A handle is a number disguised as a pointer. It is never dereferenced and never reused, so a stale or invented one is an
 //! error and not a crash.
@@ -8,6 +8,7 @@ use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
+use super::graph::{Exec, Graph, Kept, Node};
 use super::module::{Function, Module};
 use super::pool::Pool;
 use super::stream::{Event, Stream};
@@ -20,6 +21,10 @@ pub(crate) enum Object {
     Module(Arc<Module>),
     Function(Arc<Function>),
     Pool(Arc<Pool>),
+    Graph(Arc<Graph>),
+    Node(Arc<Node>),
+    Exec(Arc<Exec>),
+    Kept(Arc<Kept>),
 }
 
 /// A type that has handles.
@@ -53,6 +58,10 @@ handled! {
     Module "a module";
     Function "a function";
     Pool "a memory pool";
+    Graph "a graph";
+    Node "a node of a graph";
+    Exec "a graph that can be launched";
+    Kept "a user object";
 }
 
 pub(crate) struct Handles {

@@ -2,6 +2,7 @@
 
 use std::ffi::c_void;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use amdgpu_emulator::{ArgKind, Fault, FaultReport, HiddenArg, KernelInfo, Launch};
 
@@ -10,6 +11,7 @@ use super::facts::{MAX_GRID, MAX_WORKGROUP};
 use super::module::Function;
 use super::occupancy::occupancy;
 use super::stream::{Stream, StreamFault};
+use super::work::Work;
 use crate::codes::*;
 use crate::error::Error;
 use crate::report::{LaunchRecord, print_fault, takes_text};
@@ -162,20 +164,103 @@ unsafe fn extra_buffer<'a>(extra: *mut *mut c_void) -> Result<&'a [u8], String> 
     Err("the extra list has no HIP_LAUNCH_PARAM_END".to_owned())
 }
 
+/// A kernel with its arguments.
+#[derive(Clone)]
+pub(crate) struct KernelWork {
+    /// What the program named the kernel by: a host address, or a handle.
+    pub(crate) name: usize,
+    pub(crate) function: Arc<Function>,
+    pub(crate) geometry: Geometry,
+    pub(crate) attributes: Attributes,
+    kernarg: Arc<[u8]>,
+    /// Address of each argument in `kernarg`.
+    pointers: Arc<[usize]>,
+}
+
+/// What a program can say of a kernel beside its geometry.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Attributes {
+    pub(crate) is_cooperative: bool,
+    pub(crate) priority: i32,
+    pub(crate) window: hipAccessPolicyWindow,
+}
+
+impl Attributes {
+    /// Those of a launch whose workgroups wait for each other.
+    pub(crate) const COOPERATIVE: Attributes =
+        Attributes { is_cooperative: true, priority: 0, window: hipAccessPolicyWindow::NONE };
+}
+
+impl KernelWork {
+    /// One pointer per argument, valid for as long as this, or a clone of it, is there; null if there is none.
+    pub(crate) fn params(&self) -> *mut *mut c_void {
+        match self.pointers.is_empty() {
+            true => std::ptr::null_mut(),
+            false => self.pointers.as_ptr().cast::<*mut c_void>().cast_mut(),
+        }
+    }
+}
+
 impl Runtime {
-    /// Launches a kernel in `stream`.
+    /// A launch of a kernel, checked, with a copy of its arguments. `name` is what the program calls it by.
     ///
     /// # Safety
     /// As HIP says of `params` and `extra`: one pointer per argument, or a list with a buffer.
-    pub(crate) unsafe fn launch(
+    pub(crate) unsafe fn kernel_work(
         &self,
+        name: *const c_void,
         function: &Arc<Function>,
         geometry: Geometry,
-        stream: &Stream,
+        params: *mut *mut c_void,
+        extra: *mut *mut c_void,
+    ) -> Result<KernelWork, Error> {
+        geometry.check(function)?;
+        // SAFETY: the caller's contract.
+        let kernarg: Arc<[u8]> = unsafe { arguments(&function.info, params, extra)? }.into();
+        let explicit = function.info.args.iter().filter(|arg| !arg.is_hidden());
+        let pointers = explicit.map(|arg| kernarg.as_ptr() as usize + arg.offset as usize).collect();
+        let (name, attributes) = (name as usize, Attributes::default());
+        Ok(KernelWork { name, function: function.clone(), geometry, attributes, kernarg, pointers })
+    }
+
+    /// Launches a kernel in `stream`.
+    ///
+    /// # Safety
+    /// As for [`Runtime::kernel_work`].
+    pub(crate) unsafe fn launch(
+        &self,
+        name: *const c_void,
+        function: &Arc<Function>,
+        geometry: Geometry,
+        stream: &Arc<Stream>,
         params: *mut *mut c_void,
         extra: *mut *mut c_void,
     ) -> Result<(), Error> {
-        geometry.check(function)?;
+        // SAFETY: the caller's contract.
+        unsafe { self.launch_with(name, function, geometry, stream, params, extra, Attributes::default()) }
+    }
+
+    /// As [`Runtime::launch`], with attributes.
+    ///
+    /// # Safety
+    /// As for [`Runtime::kernel_work`].
+    #[expect(clippy::too_many_arguments, reason = "the C functions have them")]
+    pub(crate) unsafe fn launch_with(
+        &self,
+        name: *const c_void,
+        function: &Arc<Function>,
+        geometry: Geometry,
+        stream: &Arc<Stream>,
+        params: *mut *mut c_void,
+        extra: *mut *mut c_void,
+        attributes: Attributes,
+    ) -> Result<(), Error> {
+        // SAFETY: the caller's contract.
+        let mut kernel = unsafe { self.kernel_work(name, function, geometry, params, extra)? };
+        kernel.attributes = attributes;
+        if attributes.is_cooperative {
+            self.check_cooperative(&kernel)?;
+        }
         if stream.device != function.device {
             return Err(Error::WrongDevice {
                 what: "kernel",
@@ -183,46 +268,88 @@ impl Runtime {
                 expected: stream.device,
             });
         }
-        // SAFETY: the caller's contract.
-        let kernarg = unsafe { arguments(&function.info, params, extra)? };
+        // SAFETY: the arguments are copied, and a kernel reaches device memory alone.
+        unsafe { self.submit(stream, Work::Kernel(kernel)) }
+    }
+
+    pub(super) fn launch_now(&self, kernel: &KernelWork) -> Result<(), StreamFault> {
+        let KernelWork { function, geometry, kernarg, .. } = kernel;
         let device = &self.devices[function.device];
-        let function = function.clone();
-        stream.submit(device, move || {
-            let Geometry { grid, block, dynamic_lds } = geometry;
-            let options = device.options();
-            let profile = options.profile;
-            let launch = Launch { grid, block, dynamic_lds, kernarg: &kernarg, options };
-            match device.machine.launch(&function.kernel, &launch) {
-                Ok(report) => {
-                    device.count(&report);
-                    if profile {
-                        let kernel = function.info.name.clone();
-                        let record =
-                            LaunchRecord { kernel, gfx: device.gfx, grid, block, dynamic_lds, report };
-                        write_profile(&record);
-                        device.keep(record);
-                    }
-                    Ok(())
+        let Geometry { grid, block, dynamic_lds } = *geometry;
+        let mut options = device.options();
+        options.cooperative = kernel.attributes.is_cooperative;
+        if options.check && options.cooperative && grid != [1; 3] {
+            say_unchecked(&function.info.name);
+        }
+        let profile = options.profile;
+        let launch = Launch { grid, block, dynamic_lds, kernarg, options };
+        let result = device.machine.launch(&function.kernel, &launch);
+        self.note_peer_writes(device.ordinal);
+        match result {
+            Ok(report) => {
+                device.count(&report);
+                if profile {
+                    let kernel = function.info.name.clone();
+                    let record = LaunchRecord { kernel, gfx: device.gfx, grid, block, dynamic_lds, report };
+                    write_profile(&record);
+                    device.keep(record);
                 }
-                Err(fault) => {
-                    let host_call = is_host_call(&function.info, &fault);
-                    let note = match fault.fault() {
-                        _ if host_call => HOST_CALL_NOTE.to_owned(),
-                        Fault::Budget { .. } => format!("\n  note: {BUDGET_VARIABLE} sets another limit"),
-                        _ => String::new(),
-                    };
-                    let report = format!("{fault}{note}");
-                    let is_told = !takes_text();
-                    if is_told {
-                        print_fault(&report);
-                    }
-                    let code = if host_call { hipErrorNotSupported } else { fault_code(&fault) };
-                    device.set_last_fault(report.clone(), fault);
-                    Err(StreamFault { code, report, is_told })
-                }
+                Ok(())
             }
-        });
+            Err(fault) => {
+                let host_call = is_host_call(&function.info, &fault);
+                let note = match fault.fault() {
+                    _ if host_call => HOST_CALL_NOTE.to_owned(),
+                    Fault::Budget { .. } => format!("\n  note: {BUDGET_VARIABLE} sets another limit"),
+                    Fault::OutOfBounds { address, .. } => self.foreign_note(device.ordinal, *address),
+                    _ => String::new(),
+                };
+                let report = format!("{fault}{note}");
+                let is_told = !takes_text();
+                if is_told {
+                    print_fault(&report);
+                }
+                let code = if host_call { hipErrorNotSupported } else { fault_code(&fault) };
+                device.set_last_fault(report.clone(), fault);
+                Err(StreamFault { code, report, is_told })
+            }
+        }
+    }
+}
+
+impl Runtime {
+    /// What a fault report adds where an address is another device's.
+    fn foreign_note(&self, device: usize, address: u64) -> String {
+        match self.blocks.find(address).filter(|block| block.device != device) {
+            Some(block) => format!(
+                "\n  note: it is memory of device {}, to which hipDeviceEnablePeerAccess gives device {device} access",
+                block.device
+            ),
+            None => String::new(),
+        }
+    }
+
+    /// Refuses more workgroups that wait for each other than a device holds at once.
+    pub(crate) fn check_cooperative(&self, kernel: &KernelWork) -> Result<(), Error> {
+        let KernelWork { function, geometry: Geometry { grid, block, dynamic_lds }, .. } = kernel;
+        let size = block.iter().product();
+        let each = occupancy(function.module.object.gfx(), &function.info, size, *dynamic_lds).workgroups;
+        let multiprocessors = self.devices[function.device].facts.multiprocessors;
+        let workgroups = grid.iter().map(|&n| u64::from(n)).fold(1, u64::saturating_mul);
+        let fit = u64::from(each) * u64::from(multiprocessors);
+        if workgroups > fit {
+            let kernel = function.info.name.clone();
+            return Err(Error::CooperativeTooLarge { kernel, workgroups, fit, each, multiprocessors });
+        }
         Ok(())
+    }
+}
+
+/// Says once that check mode does not look at launches whose workgroups wait for each other.
+fn say_unchecked(kernel: &str) {
+    static SAID: AtomicBool = AtomicBool::new(false);
+    if !SAID.swap(true, Ordering::Relaxed) {
+        eprintln!("amdhip64: check mode does not look at cooperative launches, such as that of `{kernel}`");
     }
 }
 

@@ -5,17 +5,20 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::c_void;
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use super::Runtime;
 use super::device::Device;
 use super::stream::{Stream, StreamFault};
+use super::work::Work;
 use crate::codes::hipErrorIllegalAddress;
 use crate::error::Error;
 use crate::types::*;
 
 /// Bytes moved at a time where a copy or a fill has to go through a buffer.
 const CHUNK: usize = 1 << 20;
+/// Flags that `hipHostRegister` takes: portable, mapped, of a device's registers, read-only or coarse-grained.
+const REGISTER_FLAGS: u32 = 0xf;
 /// Freed blocks that are remembered, so that an error can say that memory was freed.
 const REMEMBERED: usize = 256;
 
@@ -26,16 +29,25 @@ pub(crate) enum BlockKind {
     Device,
     /// Page-locked host memory, with the flags that it was made with.
     Pinned { flags: u32 },
+    /// The program's own memory, with the flags that it was registered with.
+    Registered { flags: u32 },
     /// Memory that migrates.
     Managed,
     /// A variable of a loaded code object.
     Variable,
+    /// Memory of a graph's own.
+    Graph,
 }
 
 impl BlockKind {
-    /// Whether the host may access it directly.
+    /// Whether the host may access it directly, and every device.
     fn on_host(self) -> bool {
-        matches!(self, BlockKind::Pinned { .. } | BlockKind::Managed)
+        matches!(self, BlockKind::Pinned { .. } | BlockKind::Registered { .. } | BlockKind::Managed)
+    }
+
+    /// Whether it takes of a device's memory that a program has asked for.
+    fn is_of_device(self) -> bool {
+        !matches!(self, BlockKind::Variable | BlockKind::Registered { .. })
     }
 
     /// What gives such memory.
@@ -43,8 +55,10 @@ impl BlockKind {
         match self {
             BlockKind::Device => "hipMalloc",
             BlockKind::Pinned { .. } => "hipHostMalloc",
+            BlockKind::Registered { .. } => "hipHostRegister",
             BlockKind::Managed => "hipMallocManaged",
             BlockKind::Variable => "a variable",
+            BlockKind::Graph => "a graph",
         }
     }
 }
@@ -91,6 +105,10 @@ impl Blocks {
         let mut live = self.live.write().unwrap_or_else(PoisonError::into_inner);
         live.get(&base).filter(|block| wanted(block))?;
         let block = live.remove(&base)?;
+        // The program's own memory is still there.
+        if matches!(block.kind, BlockKind::Registered { .. }) {
+            return Some(block);
+        }
         let mut freed = self.freed.write().unwrap_or_else(PoisonError::into_inner);
         freed.truncate(REMEMBERED - 1);
         freed.push_front((block.base, block.size));
@@ -125,11 +143,15 @@ impl Blocks {
         self.remove(base, |block| block.kind == BlockKind::Variable);
     }
 
+    /// Forgets memory of a graph; whether it was there.
+    pub(crate) fn remove_graph_memory(&self, base: u64) -> bool {
+        self.remove(base, |block| block.kind == BlockKind::Graph).is_some()
+    }
+
     /// Bytes given out on a device.
     pub(crate) fn used(&self, device: usize) -> u64 {
         let live = self.live.read().unwrap_or_else(PoisonError::into_inner);
-        let of_device =
-            live.values().filter(|block| block.device == device && block.kind != BlockKind::Variable);
+        let of_device = live.values().filter(|block| block.device == device && block.kind.is_of_device());
         of_device.map(|block| block.size).sum()
     }
 
@@ -140,11 +162,139 @@ impl Blocks {
     }
 }
 
-/// One side of a copy.
+/// Where one side of a copy is.
 #[derive(Clone, Copy)]
-enum Place {
-    Host(*mut u8),
-    Device { ordinal: usize, address: u64 },
+pub(crate) enum Place {
+    /// An address of the program's own memory.
+    Host(u64),
+    Device {
+        ordinal: usize,
+        address: u64,
+    },
+}
+
+impl Place {
+    fn offset(self, bytes: u64) -> Place {
+        match self {
+            Place::Host(address) => Place::Host(address + bytes),
+            Place::Device { ordinal, address } => Place::Device { ordinal, address: address + bytes },
+        }
+    }
+}
+
+/// One side of a copy as `hipMemcpy3DParms` has it: memory of rows and slices, and a place in it. Sizes are in bytes, but
+/// for `ysize`, which is in rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Region {
+    pub(crate) address: u64,
+    /// Bytes from row to row.
+    pub(crate) pitch: usize,
+    pub(crate) xsize: usize,
+    /// Rows of a slice; 0 for as many as are copied.
+    pub(crate) ysize: usize,
+    pub(crate) at: [usize; 3],
+}
+
+/// What a copy or a fill reaches of a region.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Area {
+    /// Bytes from the region's start.
+    start: usize,
+    /// Bytes from the first row's start to the last one's end.
+    bytes: usize,
+    pitch: usize,
+    /// Bytes from slice to slice.
+    slice: usize,
+}
+
+impl Region {
+    /// `name` is what an error calls the pitch.
+    fn area(&self, name: &'static str, [width, height, depth]: [usize; 3]) -> Result<Area, Error> {
+        let Region { pitch, xsize, ysize, at: [x, y, z], .. } = *self;
+        if pitch < width || pitch < xsize {
+            return Err(Error::Pitch { name, pitch, width: width.max(xsize) });
+        }
+        let wrong = |value, expected| Err(Error::Argument { name, value, expected });
+        if width.checked_add(x).is_none_or(|end| end > pitch) {
+            return wrong(format!("{width} bytes at {x}"), "the copy must lie within a row");
+        }
+        let rows = if ysize == 0 { height } else { ysize };
+        if depth > 1 && height.checked_add(y).is_none_or(|end| end > rows) {
+            return wrong(format!("{height} rows at {y}"), "the copy must lie within a slice");
+        }
+        let reach = || {
+            let slice = pitch.checked_mul(rows)?;
+            let start = slice.checked_mul(z)?.checked_add(pitch.checked_mul(y)?)?.checked_add(x)?;
+            if width == 0 || height == 0 || depth == 0 {
+                return Some(Area { start, bytes: 0, pitch, slice });
+            }
+            let slices = slice.checked_mul(depth - 1)?;
+            let bytes = pitch.checked_mul(height - 1)?.checked_add(slices)?.checked_add(width)?;
+            start.checked_add(bytes)?;
+            Some(Area { start, bytes, pitch, slice })
+        };
+        match reach() {
+            Some(area) => Ok(area),
+            None => wrong(
+                format!("{pitch} for {height} rows of {depth} slices"),
+                "the rows together pass the end of the address space",
+            ),
+        }
+    }
+}
+
+/// A copy as a program describes it: its extent is bytes, rows and slices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CopyParams {
+    pub(crate) dst: Region,
+    pub(crate) src: Region,
+    pub(crate) extent: [usize; 3],
+    pub(crate) kind: hipMemcpyKind,
+}
+
+impl CopyParams {
+    /// A copy of bytes that follow each other.
+    pub(crate) fn line(dst: *mut c_void, src: *const c_void, size: usize, kind: hipMemcpyKind) -> CopyParams {
+        let row = |address| Region { address, pitch: size, xsize: size, ysize: 1, at: [0; 3] };
+        CopyParams { dst: row(dst as u64), src: row(src as u64), extent: [size, 1, 1], kind }
+    }
+}
+
+/// A copy whose sides have been found.
+#[derive(Clone, Copy)]
+pub(crate) struct CopyWork {
+    pub(crate) params: CopyParams,
+    dst: (Place, Area),
+    src: (Place, Area),
+}
+
+/// A fill as a program describes it: its extent is elements, rows and slices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FillParams {
+    pub(crate) dst: u64,
+    /// Bytes of an element: 1, 2 or 4.
+    pub(crate) element: u32,
+    pub(crate) value: u32,
+    pub(crate) extent: [usize; 3],
+    /// Bytes from row to row.
+    pub(crate) pitch: usize,
+    /// Rows of a slice; 0 for as many as are filled.
+    pub(crate) ysize: usize,
+}
+
+impl FillParams {
+    /// A fill of elements that follow each other.
+    pub(crate) fn line(dst: u64, element: u32, value: u32, count: usize) -> FillParams {
+        FillParams { dst, element, value, extent: [count, 1, 1], pitch: 0, ysize: 1 }
+    }
+}
+
+/// A fill whose memory has been found.
+#[derive(Clone, Copy)]
+pub(crate) struct FillWork {
+    pub(crate) params: FillParams,
+    pub(crate) device: usize,
+    area: Area,
 }
 
 impl Runtime {
@@ -162,6 +312,12 @@ impl Runtime {
         if kind.on_host() {
             // The host writes here without the machine seeing it, so it has to count as initialised.
             device.machine.fill(base, 0, size).map_err(|error| device.memory_error(error))?;
+            for other in self.devices.iter().filter(|other| other.ordinal != device.ordinal) {
+                // SAFETY: the range stays mapped for as long as the device is there, which is as long as the others are, and
+                // is taken back before it is freed. What host and devices may do to it at once is the program's affair.
+                let lent = unsafe { other.machine.lend(base as *mut u8, size, &label) };
+                lent.map_err(|error| other.memory_error(error))?;
+            }
         }
         self.blocks.insert(Block { base, size, device: device.ordinal, kind });
         Ok(base)
@@ -183,21 +339,39 @@ impl Runtime {
         })?;
         let device = &self.devices[block.device];
         // What is still running may use it.
-        device.wait_idle();
+        self.wait_idle(device);
+        self.take_back(&block);
         device.machine.free(block.base).map_err(|error| device.memory_error(error))
+    }
+
+    /// Ends what other devices have of host memory, all devices if that is the program's own.
+    fn take_back(&self, block: &Block) {
+        if !block.kind.on_host() {
+            return;
+        }
+        let is_registered = matches!(block.kind, BlockKind::Registered { .. });
+        for other in self.devices.iter().filter(|other| is_registered || other.ordinal != block.device) {
+            self.wait_idle(other);
+            // It was lent when the block was made.
+            drop(other.machine.take_back(block.base));
+        }
     }
 
     /// Frees everything on a device.
     pub(crate) fn free_all(&self, device: &Device) {
         for block in self.blocks.remove_device(device.ordinal) {
-            if block.kind != BlockKind::Variable {
+            self.take_back(&block);
+            if !matches!(block.kind, BlockKind::Variable | BlockKind::Registered { .. }) {
                 drop(device.machine.free(block.base));
             }
         }
     }
 
-    /// Makes the program's own memory known to every device.
-    pub(crate) fn register(&self, address: *mut c_void, size: usize, _flags: u32) -> Result<(), Error> {
+    /// Makes the program's own memory known to every device, at its address.
+    ///
+    /// # Safety
+    /// The memory is readable and writable until it is unregistered.
+    pub(crate) unsafe fn register(&self, address: *mut c_void, size: usize, flags: u32) -> Result<(), Error> {
         let (base, size) = (address as u64, size as u64);
         if size == 0 || base.checked_add(size).is_none() {
             return Err(Error::Argument {
@@ -206,17 +380,33 @@ impl Runtime {
                 expected: "it must be a size in memory",
             });
         }
+        if flags & !REGISTER_FLAGS != 0 {
+            let value = format!("{flags:#x}");
+            return Err(Error::Argument { name: "flags", value, expected: "there are flags 0x1 to 0x8" });
+        }
         if self.blocks.overlaps(base, size) {
             return Err(Error::AlreadyRegistered { address: base, size });
         }
-        Err(Error::Unsupported(
-            "emulated devices see only memory from hipMalloc, hipHostMalloc and hipMallocManaged".to_owned(),
-        ))
+        for (index, device) in self.devices.iter().enumerate() {
+            // SAFETY: the caller's contract; what host and devices may do to it at once is the program's affair.
+            if let Err(error) = unsafe { device.machine.lend(address.cast(), size, "hipHostRegister") } {
+                for device in &self.devices[..index] {
+                    drop(device.machine.take_back(base));
+                }
+                return Err(device.memory_error(error));
+            }
+        }
+        let device = self.current().ordinal;
+        self.blocks.insert(Block { base, size, device, kind: BlockKind::Registered { flags } });
+        Ok(())
     }
 
     /// Undoes [`Runtime::register`].
     pub(crate) fn unregister(&self, address: *mut c_void) -> Result<(), Error> {
-        Err(Error::NotRegistered(address as u64))
+        let is_registered = |block: &Block| matches!(block.kind, BlockKind::Registered { .. });
+        let block = self.blocks.remove(address as u64, is_registered);
+        self.take_back(&block.ok_or(Error::NotRegistered(address as u64))?);
+        Ok(())
     }
 
     /// The block that a device address argument points into.
@@ -228,12 +418,12 @@ impl Runtime {
     /// The flags of page-locked memory that `address` lies in; 0 for managed memory.
     pub(crate) fn host_block(&self, name: &'static str, address: u64) -> Result<u32, Error> {
         match self.block_of(name, address)?.kind {
-            BlockKind::Pinned { flags } => Ok(flags),
+            BlockKind::Pinned { flags } | BlockKind::Registered { flags } => Ok(flags),
             BlockKind::Managed => Ok(0),
-            BlockKind::Device | BlockKind::Variable => Err(Error::Argument {
+            BlockKind::Device | BlockKind::Variable | BlockKind::Graph => Err(Error::Argument {
                 name,
                 value: format!("{address:#x}, which is device memory"),
-                expected: "it must be memory of hipHostMalloc",
+                expected: "it must be memory of hipHostMalloc or hipHostRegister",
             }),
         }
     }
@@ -258,7 +448,7 @@ impl Runtime {
     }
 
     /// Checks that `size` bytes from `address` on are one block's.
-    fn range(&self, name: &'static str, address: u64, size: u64) -> Result<Block, Error> {
+    pub(super) fn range(&self, name: &'static str, address: u64, size: u64) -> Result<Block, Error> {
         let block = self.block_of(name, address)?;
         if size > block.base + block.size - address {
             return Err(Error::OutOfBounds { name, address, size, base: block.base, allocated: block.size });
@@ -279,7 +469,7 @@ impl Runtime {
             if !detail.is_empty() {
                 return Err(Error::NotDeviceMemory { name, address, detail });
             }
-            return Ok(Place::Host(address as *mut u8));
+            return Ok(Place::Host(address));
         }
         let block = self.range(name, address, size)?;
         if device == Some(false) && !block.kind.on_host() {
@@ -322,6 +512,20 @@ impl Runtime {
         Ok(Some((dst, src)))
     }
 
+    /// A copy, checked; `None` if there is nothing to copy.
+    pub(crate) fn copy_work(&self, params: CopyParams) -> Result<Option<Work>, Error> {
+        let CopyParams { dst, src, extent, kind } = params;
+        let (to, from) = (dst.area("dst", extent)?, src.area("src", extent)?);
+        let pointer = |region: &Region, at: usize| match region.address {
+            0 => std::ptr::null_mut(),
+            address => (address as *mut c_void).wrapping_byte_add(at),
+        };
+        let places =
+            self.places((pointer(&dst, to.start), to.bytes), (pointer(&src, from.start), from.bytes), kind)?;
+        let Some((dst, src)) = places else { return Ok(None) };
+        Ok(Some(Work::Copy(CopyWork { params, dst: (dst, to), src: (src, from) })))
+    }
+
     /// Copies in `stream`.
     ///
     /// # Safety
@@ -332,13 +536,69 @@ impl Runtime {
         src: *const c_void,
         size: usize,
         kind: hipMemcpyKind,
-        stream: &Stream,
+        stream: &Arc<Stream>,
     ) -> Result<(), Error> {
-        let Some((dst, src)) = self.places((dst, size), (src, size), kind)? else { return Ok(()) };
-        stream.submit(&self.devices[stream.device], || {
+        // SAFETY: the caller's contract.
+        unsafe { self.copy_regions(CopyParams::line(dst, src, size, kind), stream) }
+    }
+
+    /// Copies rows of `width` bytes, `pitch` bytes apart on either side.
+    ///
+    /// # Safety
+    /// As for [`Runtime::copy`], for each row.
+    #[expect(clippy::too_many_arguments, reason = "the C function has them")]
+    pub(crate) unsafe fn copy_2d(
+        &self,
+        dst: *mut c_void,
+        dst_pitch: usize,
+        src: *const c_void,
+        src_pitch: usize,
+        width: usize,
+        height: usize,
+        kind: hipMemcpyKind,
+        stream: &Arc<Stream>,
+    ) -> Result<(), Error> {
+        extent("dpitch", dst_pitch, width, height)?;
+        extent("spitch", src_pitch, width, height)?;
+        let rows = |address: u64, pitch| Region { address, pitch, xsize: width, ysize: height, at: [0; 3] };
+        let (dst, src) = (rows(dst as u64, dst_pitch), rows(src as u64, src_pitch));
+        let params = CopyParams { dst, src, extent: [width, height, 1], kind };
+        // SAFETY: the caller's contract.
+        unsafe { self.copy_regions(params, stream) }
+    }
+
+    /// Copies in `stream`.
+    ///
+    /// # Safety
+    /// As for [`Runtime::copy`], for each row.
+    pub(crate) unsafe fn copy_regions(&self, params: CopyParams, stream: &Arc<Stream>) -> Result<(), Error> {
+        match self.copy_work(params)? {
             // SAFETY: the places were checked, and the caller vouches for host memory.
-            unsafe { self.transfer(dst, src, size) }
-        });
+            Some(work) => unsafe { self.submit(stream, work) },
+            None => Ok(()),
+        }
+    }
+
+    /// # Safety
+    /// Host memory is valid for what the copy reads and writes.
+    pub(super) unsafe fn copy_now(&self, copy: &CopyWork) -> Result<(), StreamFault> {
+        let CopyWork { params, dst: (dst, to), src: (src, from) } = copy;
+        let [width, height, depth] = params.extent;
+        // Where rows, or slices, follow each other without a gap, they are one.
+        let packed = |area: &Area| (area.pitch == width, area.slice == width * height);
+        let (width, height, depth) = match (packed(to), packed(from)) {
+            ((true, true), (true, true)) => (width * height * depth, 1, 1),
+            ((true, _), (true, _)) => (width * height, 1, depth),
+            _ => (width, height, depth),
+        };
+        let at = |area: &Area, slice: usize, row: usize| (slice * area.slice + row * area.pitch) as u64;
+        for slice in 0..depth {
+            for row in 0..height {
+                let (dst, src) = (dst.offset(at(to, slice, row)), src.offset(at(from, slice, row)));
+                // SAFETY: the caller's contract.
+                unsafe { self.transfer(dst, src, width)? };
+            }
+        }
         Ok(())
     }
 
@@ -349,16 +609,17 @@ impl Runtime {
         let done = match (dst, src) {
             (Place::Host(dst), Place::Host(src)) => {
                 // SAFETY: the caller's contract; the ranges may overlap.
-                unsafe { std::ptr::copy(src, dst, size) };
+                unsafe { std::ptr::copy(src as *const u8, dst as *mut u8, size) };
                 Ok(())
             }
             (Place::Device { ordinal, address }, Place::Host(src)) => {
                 // SAFETY: the caller's contract.
-                machine(ordinal).write(address, unsafe { std::slice::from_raw_parts(src, size) })
+                machine(ordinal).write(address, unsafe { std::slice::from_raw_parts(src as *const u8, size) })
             }
             (Place::Host(dst), Place::Device { ordinal, address }) => {
                 // SAFETY: the caller's contract.
-                machine(ordinal).read(address, unsafe { std::slice::from_raw_parts_mut(dst, size) })
+                machine(ordinal)
+                    .read(address, unsafe { std::slice::from_raw_parts_mut(dst as *mut u8, size) })
             }
             (Place::Device { ordinal: to, address: dst }, Place::Device { ordinal: from, address: src }) => {
                 if to == from {
@@ -376,34 +637,27 @@ impl Runtime {
         done.map_err(memory_fault)
     }
 
-    /// Copies rows of `width` bytes, `pitch` bytes apart on either side.
-    ///
-    /// # Safety
-    /// As for [`Runtime::copy`], for each row.
-    #[expect(clippy::too_many_arguments, reason = "the C function has them")]
-    pub(crate) unsafe fn copy_2d(
-        &self,
-        dst: *mut c_void,
-        dst_pitch: usize,
-        src: *const c_void,
-        src_pitch: usize,
-        width: usize,
-        height: usize,
-        kind: hipMemcpyKind,
-        stream: &Stream,
-    ) -> Result<(), Error> {
-        // All rows are one allocation's, or none is copied.
-        let dst_all = extent("dpitch", dst_pitch, width, height)?;
-        let src_all = extent("spitch", src_pitch, width, height)?;
-        if self.places((dst, dst_all), (src, src_all), kind)?.is_none() {
-            return Ok(());
+    /// A fill, checked; `None` if there is nothing to fill.
+    pub(crate) fn fill_work(&self, params: FillParams) -> Result<Option<Work>, Error> {
+        let FillParams { dst, element, extent: [width, height, depth], ysize, pitch, .. } = params;
+        let too_large = || Error::Argument {
+            name: "count",
+            value: width.to_string(),
+            expected: "the fill would pass the end of the address space",
+        };
+        let row = width.checked_mul(element as usize).ok_or_else(too_large)?;
+        // The pitch of a single row does not matter.
+        let pitch = if height <= 1 && depth <= 1 { row } else { pitch };
+        let region = Region { address: dst, pitch, xsize: row, ysize, at: [0; 3] };
+        let area = region.area("pitch", [row, height, depth])?;
+        if area.bytes == 0 {
+            return Ok(None);
         }
-        for row in 0..height {
-            let (dst, src) = (dst.wrapping_byte_add(row * dst_pitch), src.wrapping_byte_add(row * src_pitch));
-            // SAFETY: the caller's contract.
-            unsafe { self.copy(dst, src, width, kind, stream)? };
+        if dst == 0 {
+            return Err(Error::Null("dst"));
         }
-        Ok(())
+        let block = self.range("dst", dst, area.bytes as u64)?;
+        Ok(Some(Work::Fill(FillWork { params, device: block.device, area })))
     }
 
     /// Fills `count` elements of `pattern` in `stream`.
@@ -412,54 +666,61 @@ impl Runtime {
         dst: *mut c_void,
         pattern: &[u8],
         count: usize,
-        stream: &Stream,
+        stream: &Arc<Stream>,
     ) -> Result<(), Error> {
-        let size = count.checked_mul(pattern.len()).ok_or_else(|| Error::Argument {
-            name: "count",
-            value: count.to_string(),
-            expected: "the fill would pass the end of the address space",
-        })?;
-        if size == 0 {
-            return Ok(());
-        }
-        if dst.is_null() {
-            return Err(Error::Null("dst"));
-        }
-        let address = dst as u64;
-        let block = self.range("dst", address, size as u64)?;
-        let machine = &self.devices[block.device].machine;
-        stream.submit(&self.devices[stream.device], || {
-            let done = match pattern {
-                [byte] => machine.fill(address, *byte, size as u64),
-                _ => {
-                    let buffer = pattern.repeat((size.min(CHUNK)).div_ceil(pattern.len()));
-                    (0..size).step_by(buffer.len()).try_for_each(|at| {
-                        machine.write(address + at as u64, &buffer[..(size - at).min(buffer.len())])
-                    })
-                }
-            };
-            done.map_err(memory_fault)
-        });
-        Ok(())
+        let mut value = [0; 4];
+        value[..pattern.len()].copy_from_slice(pattern);
+        let (element, value) = (pattern.len() as u32, u32::from_le_bytes(value));
+        self.fill_region(FillParams::line(dst as u64, element, value, count), stream)
     }
 
     /// Fills rows of `width` bytes that are `pitch` bytes apart.
     pub(crate) fn fill_2d(
         &self,
         dst: *mut c_void,
-        row_pitch: usize,
+        pitch: usize,
         byte: u8,
         width: usize,
         height: usize,
-        stream: &Stream,
+        stream: &Arc<Stream>,
     ) -> Result<(), Error> {
-        match extent("pitch", row_pitch, width, height)? {
-            0 => return Ok(()),
-            _ if dst.is_null() => return Err(Error::Null("dst")),
-            all => self.range("dst", dst as u64, all as u64)?,
-        };
-        (0..height)
-            .try_for_each(|row| self.fill(dst.wrapping_byte_add(row * row_pitch), &[byte], width, stream))
+        extent("pitch", pitch, width, height)?;
+        let (dst, value) = (dst as u64, u32::from(byte));
+        let params = FillParams { dst, element: 1, value, extent: [width, height, 1], pitch, ysize: height };
+        self.fill_region(params, stream)
+    }
+
+    /// Fills in `stream`.
+    pub(crate) fn fill_region(&self, params: FillParams, stream: &Arc<Stream>) -> Result<(), Error> {
+        match self.fill_work(params)? {
+            // SAFETY: a fill has nothing of the program's own.
+            Some(work) => unsafe { self.submit(stream, work) },
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn fill_now(&self, fill: &FillWork) -> Result<(), StreamFault> {
+        let FillWork { params, device, area } = fill;
+        let machine = &self.devices[*device].machine;
+        let [width, height, depth] = params.extent;
+        let row = width * params.element as usize;
+        let pattern = &params.value.to_le_bytes()[..params.element as usize];
+        for slice in 0..depth {
+            for line in 0..height {
+                let address = params.dst + (slice * area.slice + line * area.pitch) as u64;
+                let done = match pattern {
+                    [byte] => machine.fill(address, *byte, row as u64),
+                    _ => {
+                        let buffer = pattern.repeat((row.min(CHUNK)).div_ceil(pattern.len()));
+                        (0..row).step_by(buffer.len()).try_for_each(|at| {
+                            machine.write(address + at as u64, &buffer[..(row - at).min(buffer.len())])
+                        })
+                    }
+                };
+                done.map_err(memory_fault)?;
+            }
+        }
+        Ok(())
     }
 
     /// What `hipPointerGetAttributes` says.
@@ -469,9 +730,11 @@ impl Runtime {
             None => (HIP_MEMORY_TYPE_UNREGISTERED, -1, 0),
             Some(block) => {
                 let (type_, flags) = match block.kind {
-                    BlockKind::Device | BlockKind::Variable => (HIP_MEMORY_TYPE_DEVICE, 0),
+                    BlockKind::Device | BlockKind::Variable | BlockKind::Graph => (HIP_MEMORY_TYPE_DEVICE, 0),
                     BlockKind::Managed => (HIP_MEMORY_TYPE_MANAGED, 0),
-                    BlockKind::Pinned { flags } => (HIP_MEMORY_TYPE_HOST, flags),
+                    BlockKind::Pinned { flags } | BlockKind::Registered { flags } => {
+                        (HIP_MEMORY_TYPE_HOST, flags)
+                    }
                 };
                 (type_, block.device as i32, flags)
             }

@@ -10,24 +10,32 @@ use std::sync::Arc;
 
 use amdgpu_emulator::{Gfx, LaunchOptions, MemoryError};
 
+use self::backlog::Backlog;
 use self::device::Device;
+use self::graph::{Captures, GraphMemories};
 use self::handles::Handles;
 use self::memory::Blocks;
+use self::peers::Peers;
 use self::registry::Registry;
 use self::stream::{Kind, Stream};
 use crate::error::Error;
 
+pub(crate) mod backlog;
 pub(crate) mod device;
 pub(crate) mod facts;
+pub(crate) mod graph;
 pub(crate) mod handles;
 pub(crate) mod launch;
 pub(crate) mod memory;
 pub(crate) mod module;
 pub(crate) mod occupancy;
+pub(crate) mod peers;
 pub(crate) mod pool;
 pub(crate) mod properties;
 pub(crate) mod registry;
 pub(crate) mod stream;
+pub(crate) mod values;
+pub(crate) mod work;
 
 /// All emulated devices and everything that belongs to them.
 pub(crate) struct Runtime {
@@ -36,6 +44,10 @@ pub(crate) struct Runtime {
     /// Shared with the modules, whose variables are memory too.
     pub(crate) blocks: Arc<Blocks>,
     pub(crate) registry: Registry,
+    pub(crate) captures: Captures,
+    pub(crate) graph_memories: GraphMemories,
+    pub(crate) peers: Peers,
+    pub(crate) backlog: Backlog,
 }
 
 thread_local! {
@@ -52,7 +64,16 @@ impl Runtime {
             .enumerate()
             .map(|(ordinal, gfx)| Device::new(ordinal, *gfx, &handles, options))
             .collect::<Result<_, _>>()?;
-        Ok(Runtime { devices, handles, blocks: Arc::default(), registry: Registry::default() })
+        Ok(Runtime {
+            devices,
+            handles,
+            blocks: Arc::default(),
+            registry: Registry::default(),
+            captures: Captures::default(),
+            graph_memories: GraphMemories::default(),
+            peers: Peers::default(),
+            backlog: Backlog::default(),
+        })
     }
 
     pub(crate) fn targets(&self) -> Vec<Gfx> {
@@ -97,22 +118,59 @@ impl Runtime {
 
     /// Waits for a stream, and for those that it keeps order with; the first fault found is the error.
     pub(crate) fn wait(&self, stream: &Stream) -> Result<(), Error> {
+        self.settle(stream);
+        self.take_faults(stream)
+    }
+
+    /// Waits until nothing of a stream, and of those that it keeps order with, waits for a value.
+    fn settle(&self, stream: &Stream) {
+        self.backlog.settle(stream);
+        if stream.kind == Kind::Default {
+            self.ordered(stream).iter().for_each(|stream| self.backlog.settle(stream));
+        }
+    }
+
+    /// The streams that keep order with a device's default stream, and that itself.
+    fn ordered(&self, stream: &Stream) -> Vec<Arc<Stream>> {
+        let mut streams = self.devices[stream.device].streams();
+        streams.retain(|stream| stream.kind != Kind::NonBlocking);
+        streams
+    }
+
+    /// Takes the faults of a stream's work so far, and of those that it keeps order with; the first one is the error.
+    pub(crate) fn take_faults(&self, stream: &Stream) -> Result<(), Error> {
         if stream.kind != Kind::Default {
             return stream.wait();
         }
-        let ordered =
-            self.devices[stream.device].streams().into_iter().filter(|s| s.kind != Kind::NonBlocking);
-        ordered.map(|stream| stream.wait()).fold(Ok(()), Result::and)
+        self.ordered(stream).iter().map(|stream| stream.wait()).fold(Ok(()), Result::and)
+    }
+
+    /// Whether a stream's work is done, and whether it had a fault.
+    pub(crate) fn query(&self, stream: &Stream) -> Result<(), Error> {
+        if self.backlog.has(stream) {
+            return Err(Error::NotReady);
+        }
+        stream.fault()
+    }
+
+    /// Waits until nothing runs on a device, and leaves faults for whoever asks for them.
+    pub(crate) fn wait_idle(&self, device: &Device) {
+        for stream in device.streams() {
+            self.backlog.settle(&stream);
+            stream.wait_idle();
+        }
     }
 
     /// Waits for all work of a device; the first fault found is the error, and none is kept.
     pub(crate) fn synchronize(&self, device: &Device) -> Result<(), Error> {
+        device.streams().iter().for_each(|stream| self.backlog.settle(stream));
         device.streams().iter().map(|stream| stream.wait()).fold(Ok(()), Result::and)
     }
 
     /// Forgets everything that a device holds: memory, streams, events, modules, pending faults.
     pub(crate) fn reset(&self, device: &Device) {
         use handles::Object;
+        self.backlog.forget(device.ordinal);
         drop(self.synchronize(device));
         let ordinal = device.ordinal;
         self.handles.remove_if(|object| match object {
@@ -120,9 +178,11 @@ impl Runtime {
             Object::Event(event) => event.device == ordinal,
             Object::Module(module) => module.device == ordinal,
             Object::Function(function) => function.device == ordinal,
-            Object::Pool(_) => false,
+            // They are of no device, as a program sees it.
+            Object::Pool(_) | Object::Graph(_) | Object::Node(_) | Object::Exec(_) | Object::Kept(_) => false,
         });
         self.registry.unload(ordinal);
+        self.end_peer_access(device);
         self.free_all(device);
         device.reset();
     }

@@ -101,6 +101,9 @@ impl Device {
         p.sharedMemPerMultiprocessor = facts.lds_per_multiprocessor as usize;
         p.regsPerMultiprocessor = registers * SIMDS as c_int;
         p.managedMemory = 1;
+        p.cooperativeLaunch = 1;
+        p.hostRegisterSupported = 1;
+        p.canUseHostPointerForRegisteredMem = 1;
         p.concurrentManagedAccess = 1;
         p.sharedMemPerBlockOptin = lds;
         p.directManagedMemAccessFromHost = 1;
@@ -221,8 +224,9 @@ impl Device {
             10010 => p.cooperativeMultiDeviceUnmatchedSharedMem,
             10011 => p.isLargeBar,
             10012 => p.asicRevision,
-            // Waiting for values in memory, and images.
-            10013 | 10014 => 0,
+            // Waiting for values in memory; images.
+            10013 => 1,
+            10014 => 0,
             10015 => p.multiProcessorCount,
             // Fine-grained memory: all of it is coherent.
             10016 => 1,

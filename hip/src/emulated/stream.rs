@@ -1,7 +1,7 @@
 //! Streams and events.
 //!
 //! A stream runs its work at the call that submits it, in the caller's thread: one of the orders that HIP allows.
-//! Work is a closure that owns what it needs, so a stream can as well hand it to a thread of its own.
+//! What is behind a value that has not come is kept for another thread; see [`backlog`](super::backlog).
 //!
 //! Order between streams is HIP's: work in the default stream waits for every stream of the device that was not
 //! created non-blocking, and they wait for it.
@@ -10,10 +10,12 @@
 //! and the next call that waits for the stream returns it. That call clears it: unlike a GPU, an emulated device
 //! survives a fault, and the tests that follow one in the same process should pass.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use super::device::Device;
+use super::graph::{Captured, Membership};
 use crate::codes::hipError_t;
 use crate::error::Error;
 use crate::report::{print_fault, takes_text};
@@ -50,15 +52,28 @@ pub(crate) struct Stream {
     pub(crate) priority: i32,
     /// Held while work runs, so that work submitted by several threads runs one after another.
     pending: Mutex<Option<StreamFault>>,
+    /// What capture the stream is part of.
+    membership: Mutex<Option<Membership>>,
+}
+
+impl StreamFault {
+    /// One that nobody is told of until somebody waits.
+    pub(crate) fn of(code: hipError_t, report: String) -> StreamFault {
+        StreamFault { code, report, is_told: true }
+    }
 }
 
 impl Stream {
     pub(crate) fn new(device: usize, kind: Kind, flags: u32, priority: i32) -> Stream {
-        Stream { device, kind, flags, priority, pending: Mutex::default() }
+        Stream { device, kind, flags, priority, pending: Mutex::default(), membership: Mutex::default() }
     }
 
     fn pending(&self) -> MutexGuard<'_, Option<StreamFault>> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn membership(&self) -> MutexGuard<'_, Option<Membership>> {
+        self.membership.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Runs `work` behind everything that was submitted before; after a fault it is dropped.
@@ -95,7 +110,7 @@ impl Stream {
     }
 
     /// The fault that the next waiting call will return.
-    pub(crate) fn query(&self) -> Result<(), Error> {
+    pub(crate) fn fault(&self) -> Result<(), Error> {
         match self.pending().clone() {
             Some(StreamFault { code, report, .. }) => Err(Error::Fault { code, report }),
             None => Ok(()),
@@ -125,11 +140,21 @@ pub(crate) struct Event {
     pub(crate) device: usize,
     timed: bool,
     recorded: Mutex<Option<(Instant, Arc<Stream>)>>,
+    /// Recordings of it that wait for something.
+    pending: AtomicUsize,
+    /// Where it was recorded last, if that was in a capture.
+    captured: Mutex<Option<Captured>>,
 }
 
 impl Event {
     pub(crate) fn new(device: usize, timed: bool) -> Event {
-        Event { device, timed, recorded: Mutex::default() }
+        Event {
+            device,
+            timed,
+            recorded: Mutex::default(),
+            pending: AtomicUsize::new(0),
+            captured: Mutex::default(),
+        }
     }
 
     fn recorded(&self) -> Option<(Instant, Arc<Stream>)> {
@@ -139,6 +164,40 @@ impl Event {
     /// Marks the event as reached by `stream`.
     pub(crate) fn record(&self, stream: Arc<Stream>) {
         *self.recorded.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), stream));
+        *self.captured.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// A recording of it has to wait.
+    pub(crate) fn hold(&self) {
+        self.pending.fetch_add(1, Ordering::AcqRel);
+        *self.captured.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// Undoes [`Event::hold`].
+    pub(crate) fn let_go(&self) {
+        self.pending.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    /// Waits until it has been reached.
+    pub(crate) fn settle(&self) {
+        while self.is_pending() {
+            std::thread::sleep(super::backlog::PAUSE);
+        }
+    }
+
+    /// Whether it has been recorded behind something that has not come.
+    pub(crate) fn is_pending(&self) -> bool {
+        self.pending.load(Ordering::Acquire) != 0
+    }
+
+    /// Marks the event as recorded in a capture.
+    pub(crate) fn capture(&self, captured: Captured) {
+        *self.captured.lock().unwrap_or_else(PoisonError::into_inner) = Some(captured);
+    }
+
+    /// Where it was recorded last, if that was in a capture.
+    pub(crate) fn captured(&self) -> Option<Captured> {
+        self.captured.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The stream that the event was last recorded in.

@@ -77,3 +77,36 @@ int hipDeviceGetAttribute(int* value, unsigned attribute, int device) {
     *value = device + 1;
     return said(call, 0);
 }
+
+/* Graphs, and structs that are passed by value. */
+int hipStreamBeginCapture(void* stream, int mode) {
+    char call[60];
+    snprintf(call, sizeof call, "hipStreamBeginCapture %p %d", stream, mode);
+    return said(call, 0);
+}
+
+int hipGraphInstantiateWithFlags(void** exec, void* graph, unsigned long long flags) {
+    char call[80];
+    snprintf(call, sizeof call, "hipGraphInstantiateWithFlags %p %llu", graph, flags);
+    *exec = (void*)0x99;
+    return said(call, 0);
+}
+
+struct pitched { void* ptr; size_t pitch, xsize, ysize; };
+struct extent { size_t width, height, depth; };
+
+int hipMemset3D(struct pitched p, int value, struct extent e) {
+    char call[120];
+    snprintf(call, sizeof call, "hipMemset3D %p %zu %zu %zu %d %zu %zu %zu", p.ptr, p.pitch, p.xsize, p.ysize, value, e.width,
+             e.height, e.depth);
+    return said(call, 1);
+}
+
+struct handle { unsigned char bytes[64]; };
+
+int hipIpcOpenMemHandle(void** pointer, struct handle handle, unsigned flags) {
+    char call[80];
+    snprintf(call, sizeof call, "hipIpcOpenMemHandle %d %d %u", handle.bytes[0], handle.bytes[63], flags);
+    *pointer = (void*)0xdef000;
+    return said(call, 0);
+}

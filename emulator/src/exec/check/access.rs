@@ -480,7 +480,9 @@ impl Check<'_> {
     /// if it compares and swaps.
     fn synchronise<const IN_LDS: bool>(&mut self, look: Look<'_>, address: u64) {
         let Look { env, wave, actor, lanes } = look;
-        if !IN_LDS && self.allocation(env, address).is_none() {
+        let has_cells = IN_LDS || self.allocation(env, address).is_some();
+        // Memory without notes orders waves too; LDS and scratch through a flat address are no memory.
+        if !has_cells && memory::find(&env.view, address).is_none() {
             return;
         }
         let Some(facts) = self.facts.of(lanes.op) else { return };
@@ -493,7 +495,7 @@ impl Check<'_> {
             let limit = if IN_LDS || shadow.stores == 0 { actor } else { shadow.settled_actor };
             self.races.release(place, actor, limit);
         }
-        if facts.compares_and_swaps {
+        if has_cells && facts.compares_and_swaps {
             for dword in address / 4..(address + u64::from(lanes.size)).div_ceil(4) {
                 self.races.unconfirmed.remove(&(wave.index, (IN_LDS, dword)));
                 let cell = if IN_LDS {
@@ -523,8 +525,8 @@ impl Check<'_> {
         Box::new(Found { fault, lane: Some((lanes.half * LANES + lane) as u32), op: None })
     }
 
-    /// Whether an address lies in an allocation, and if so, whether that counts as written as a whole. LDS and
-    /// scratch through a flat address lie in none.
+    /// Whether an address lies in an allocation that notes are kept on, and if so, whether that counts as written as a whole.
+    /// LDS and scratch through a flat address lie in none.
     #[inline(always)]
     fn allocation(&mut self, env: &Env<'_>, address: u64) -> Option<bool> {
         let (start, end, trusted) = self.last_allocation;
@@ -532,7 +534,7 @@ impl Check<'_> {
     }
 
     fn last_allocation_of(&mut self, env: &Env<'_>, address: u64) -> Option<bool> {
-        let allocation = memory::find(&env.view, address)?;
+        let allocation = memory::find(&env.view, address).filter(|found| env.memory.is_noted(found))?;
         let trusted = env.memory.is_trusted(allocation);
         self.last_allocation = (allocation.base, allocation.end(), trusted);
         Some(trusted)

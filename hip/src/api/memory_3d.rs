@@ -1,0 +1,351 @@
+//! Memory, copies and fills in three dimensions.
+//!
+//! Arrays, which are images, are refused. `HIP_MEMCPY3D` is laid out as HIP 6 has it; HIP 5's has numbers of 32 bits.
+
+use std::ffi::{c_int, c_uint, c_void};
+
+use super::memory::{allocate_slices, fill_rows};
+use super::per_thread::own;
+use super::{give, not_null};
+use crate::emulated::Runtime;
+use crate::emulated::memory::{CopyParams, FillParams, Region};
+use crate::error::Error;
+use crate::types::*;
+
+/// The handle of the thread's own default stream.
+const OWN: hipStream_t = 2 as hipStream_t;
+const DEFAULT: hipStream_t = std::ptr::null_mut();
+
+fn no_array(array: hipArray_t) -> Result<(), Error> {
+    match array.is_null() {
+        true => Ok(()),
+        false => Err(Error::Unsupported("emulated devices have no arrays".to_owned())),
+    }
+}
+
+fn region(
+    name: &'static str,
+    array: hipArray_t,
+    pointer: hipPitchedPtr,
+    at: hipPos,
+) -> Result<Region, Error> {
+    no_array(array)?;
+    not_null(name, pointer.ptr)?;
+    let hipPitchedPtr { ptr, pitch, xsize, ysize } = pointer;
+    Ok(Region { address: ptr as u64, pitch, xsize, ysize, at: [at.x, at.y, at.z] })
+}
+
+/// A copy as the runtime has it.
+///
+/// # Safety
+/// `params` is null or valid for reading.
+pub(super) unsafe fn copy_params(params: *const hipMemcpy3DParms) -> Result<CopyParams, Error> {
+    not_null("pNodeParams", params)?;
+    // SAFETY: the caller's contract.
+    let params = unsafe { *params };
+    Ok(CopyParams {
+        dst: region("dstPtr", params.dstArray, params.dstPtr, params.dstPos)?,
+        src: region("srcPtr", params.srcArray, params.srcPtr, params.srcPos)?,
+        extent: [params.extent.width, params.extent.height, params.extent.depth],
+        kind: params.kind,
+    })
+}
+
+/// The other way round.
+pub(super) fn copy_to_params(params: &CopyParams) -> hipMemcpy3DParms {
+    let pointer = |region: &Region| hipPitchedPtr {
+        ptr: region.address as *mut c_void,
+        pitch: region.pitch,
+        xsize: region.xsize,
+        ysize: region.ysize,
+    };
+    let at = |region: &Region| hipPos { x: region.at[0], y: region.at[1], z: region.at[2] };
+    let [width, height, depth] = params.extent;
+    hipMemcpy3DParms {
+        srcArray: std::ptr::null_mut(),
+        srcPos: at(&params.src),
+        srcPtr: pointer(&params.src),
+        dstArray: std::ptr::null_mut(),
+        dstPos: at(&params.dst),
+        dstPtr: pointer(&params.dst),
+        extent: hipExtent { width, height, depth },
+        kind: params.kind,
+    }
+}
+
+/// Host memory, device memory, or whichever an address is.
+const UNIFIED: hipMemoryType = 11;
+const ARRAY: hipMemoryType = 10;
+
+/// One side of a copy of the driver's functions, and whether it is said to be on the device.
+fn driver_side(
+    name: &'static str,
+    kind: hipMemoryType,
+    host: *const c_void,
+    device: hipDeviceptr_t,
+    array: hipArray_t,
+) -> Result<(u64, Option<bool>), Error> {
+    no_array(array)?;
+    let (address, is_device) = match kind {
+        HIP_MEMORY_TYPE_HOST => (host, Some(false)),
+        HIP_MEMORY_TYPE_DEVICE => (device.cast_const(), Some(true)),
+        HIP_MEMORY_TYPE_MANAGED | UNIFIED => (device.cast_const(), None),
+        ARRAY => return Err(Error::Unsupported("emulated devices have no arrays".to_owned())),
+        other => {
+            let value = other.to_string();
+            let expected = "it must be 1 (host), 2 (device), 3 (managed) or 11 (unified)";
+            return Err(Error::Argument { name, value, expected });
+        }
+    };
+    Ok((address as u64, is_device))
+}
+
+fn driver_kind(dst: Option<bool>, src: Option<bool>) -> hipMemcpyKind {
+    match (dst, src) {
+        (Some(false), Some(false)) => HIP_MEMCPY_HOST_TO_HOST,
+        (Some(true), Some(false)) => HIP_MEMCPY_HOST_TO_DEVICE,
+        (Some(false), Some(true)) => HIP_MEMCPY_DEVICE_TO_HOST,
+        (Some(true), Some(true)) => HIP_MEMCPY_DEVICE_TO_DEVICE,
+        _ => HIP_MEMCPY_DEFAULT,
+    }
+}
+
+/// A copy as the runtime has it.
+///
+/// # Safety
+/// `params` is null or valid for reading.
+pub(super) unsafe fn copy_from_driver(params: *const HIP_MEMCPY3D) -> Result<CopyParams, Error> {
+    not_null("copyParams", params)?;
+    // SAFETY: the caller's contract.
+    let p = unsafe { *params };
+    let (dst, to) = driver_side("dstMemoryType", p.dstMemoryType, p.dstHost, p.dstDevice, p.dstArray)?;
+    let (src, from) = driver_side("srcMemoryType", p.srcMemoryType, p.srcHost, p.srcDevice, p.srcArray)?;
+    // No pitch is one without gaps.
+    let pitch = |pitch: usize, x: usize| if pitch == 0 { p.WidthInBytes.saturating_add(x) } else { pitch };
+    Ok(CopyParams {
+        dst: Region {
+            address: dst,
+            pitch: pitch(p.dstPitch, p.dstXInBytes),
+            xsize: p.WidthInBytes,
+            ysize: p.dstHeight,
+            at: [p.dstXInBytes, p.dstY, p.dstZ],
+        },
+        src: Region {
+            address: src,
+            pitch: pitch(p.srcPitch, p.srcXInBytes),
+            xsize: p.WidthInBytes,
+            ysize: p.srcHeight,
+            at: [p.srcXInBytes, p.srcY, p.srcZ],
+        },
+        extent: [p.WidthInBytes, p.Height, p.Depth],
+        kind: driver_kind(to, from),
+    })
+}
+
+/// The other way round.
+pub(super) fn copy_to_driver(params: &CopyParams) -> HIP_MEMCPY3D {
+    let (dst, src) = (&params.dst, &params.src);
+    let (to, from) = match params.kind {
+        HIP_MEMCPY_HOST_TO_HOST => (HIP_MEMORY_TYPE_HOST, HIP_MEMORY_TYPE_HOST),
+        HIP_MEMCPY_HOST_TO_DEVICE => (HIP_MEMORY_TYPE_DEVICE, HIP_MEMORY_TYPE_HOST),
+        HIP_MEMCPY_DEVICE_TO_HOST => (HIP_MEMORY_TYPE_HOST, HIP_MEMORY_TYPE_DEVICE),
+        HIP_MEMCPY_DEFAULT => (UNIFIED, UNIFIED),
+        _ => (HIP_MEMORY_TYPE_DEVICE, HIP_MEMORY_TYPE_DEVICE),
+    };
+    let here =
+        |on: bool, region: &Region| if on { region.address as *mut c_void } else { std::ptr::null_mut() };
+    let [width, height, depth] = params.extent;
+    HIP_MEMCPY3D {
+        srcXInBytes: src.at[0],
+        srcY: src.at[1],
+        srcZ: src.at[2],
+        srcLOD: 0,
+        srcMemoryType: from,
+        srcHost: here(from == HIP_MEMORY_TYPE_HOST, src),
+        srcDevice: here(from != HIP_MEMORY_TYPE_HOST, src),
+        srcArray: std::ptr::null_mut(),
+        srcPitch: src.pitch,
+        srcHeight: src.ysize,
+        dstXInBytes: dst.at[0],
+        dstY: dst.at[1],
+        dstZ: dst.at[2],
+        dstLOD: 0,
+        dstMemoryType: to,
+        dstHost: here(to == HIP_MEMORY_TYPE_HOST, dst),
+        dstDevice: here(to != HIP_MEMORY_TYPE_HOST, dst),
+        dstArray: std::ptr::null_mut(),
+        dstPitch: dst.pitch,
+        dstHeight: dst.ysize,
+        WidthInBytes: width,
+        Height: height,
+        Depth: depth,
+    }
+}
+
+/// # Safety
+/// `params` is null or valid for reading.
+unsafe fn copy_from_2d(params: *const hip_Memcpy2D) -> Result<CopyParams, Error> {
+    not_null("pCopy", params)?;
+    // SAFETY: the caller's contract.
+    let p = unsafe { *params };
+    let params = HIP_MEMCPY3D {
+        srcXInBytes: p.srcXInBytes,
+        srcY: p.srcY,
+        srcZ: 0,
+        srcLOD: 0,
+        srcMemoryType: p.srcMemoryType,
+        srcHost: p.srcHost,
+        srcDevice: p.srcDevice,
+        srcArray: p.srcArray,
+        srcPitch: p.srcPitch,
+        srcHeight: 0,
+        dstXInBytes: p.dstXInBytes,
+        dstY: p.dstY,
+        dstZ: 0,
+        dstLOD: 0,
+        dstMemoryType: p.dstMemoryType,
+        dstHost: p.dstHost,
+        dstDevice: p.dstDevice,
+        dstArray: p.dstArray,
+        dstPitch: p.dstPitch,
+        dstHeight: 0,
+        WidthInBytes: p.WidthInBytes,
+        Height: p.Height,
+        Depth: 1,
+    };
+    // SAFETY: the parameters are here.
+    unsafe { copy_from_driver(&params) }
+}
+
+/// # Safety
+/// Host memory that is named is valid for the copy.
+unsafe fn copy(runtime: &Runtime, params: CopyParams, stream: hipStream_t) -> Result<(), Error> {
+    runtime.refuse_synchronous()?;
+    let stream = runtime.stream(stream)?;
+    // SAFETY: the caller's contract.
+    unsafe { runtime.copy_regions(params, &stream)? };
+    runtime.wait(&stream)
+}
+
+fn fill(
+    runtime: &Runtime,
+    pointer: hipPitchedPtr,
+    value: c_int,
+    extent: hipExtent,
+    stream: hipStream_t,
+) -> Result<(), Error> {
+    let hipPitchedPtr { ptr, pitch, ysize, .. } = pointer;
+    let extent = [extent.width, extent.height, extent.depth];
+    let value = u32::from(value as u8);
+    let params = FillParams { dst: ptr as u64, element: 1, value, extent, pitch, ysize };
+    runtime.fill_region(params, &runtime.stream(stream)?)
+}
+
+fn fill_and_wait(
+    runtime: &Runtime,
+    pointer: hipPitchedPtr,
+    value: c_int,
+    extent: hipExtent,
+    stream: hipStream_t,
+) -> Result<(), Error> {
+    runtime.refuse_synchronous()?;
+    fill(runtime, pointer, value, extent, stream)
+}
+
+hip_functions! {
+    /// Allocates slices of rows of device memory, each row aligned.
+    fn hipMalloc3D(pitchedDevPtr: *mut hipPitchedPtr, extent: hipExtent) => |runtime| {
+        not_null("pitchedDevPtr", pitchedDevPtr)?;
+        let hipExtent { width, height, depth } = extent;
+        let (address, pitch) = allocate_slices(runtime, width, height, depth)?;
+        give("pitchedDevPtr", pitchedDevPtr, hipPitchedPtr { ptr: address, pitch, xsize: width, ysize: height })
+    }
+
+    /// Copies in three dimensions, and waits.
+    fn hipMemcpy3D(p: *const hipMemcpy3DParms) => |runtime| { copy(runtime, copy_params(p)?, DEFAULT) }
+
+    /// `hipMemcpy3D` with the thread's own default stream.
+    fn hipMemcpy3D_spt(p: *const hipMemcpy3DParms) => |runtime| { copy(runtime, copy_params(p)?, OWN) }
+
+    /// Copies in three dimensions in a stream.
+    fn hipMemcpy3DAsync(p: *const hipMemcpy3DParms, stream: hipStream_t) => |runtime| {
+        runtime.copy_regions(copy_params(p)?, &runtime.stream(stream)?)
+    }
+
+    /// `hipMemcpy3DAsync` with the thread's own default stream.
+    fn hipMemcpy3DAsync_spt(p: *const hipMemcpy3DParms, stream: hipStream_t) => |runtime| {
+        runtime.copy_regions(copy_params(p)?, &runtime.stream(own(stream))?)
+    }
+
+    /// Copies in three dimensions, and waits; the parameters say of each side whether it is host memory.
+    fn hipDrvMemcpy3D(pCopy: *const HIP_MEMCPY3D) => |runtime| { copy(runtime, copy_from_driver(pCopy)?, DEFAULT) }
+
+    /// As [`hipDrvMemcpy3D`], in a stream.
+    fn hipDrvMemcpy3DAsync(pCopy: *const HIP_MEMCPY3D, stream: hipStream_t) => |runtime| {
+        runtime.copy_regions(copy_from_driver(pCopy)?, &runtime.stream(stream)?)
+    }
+
+    /// Copies rows, and waits; the parameters say of each side whether it is host memory.
+    fn hipMemcpyParam2D(pCopy: *const hip_Memcpy2D) => |runtime| { copy(runtime, copy_from_2d(pCopy)?, DEFAULT) }
+
+    /// As [`hipMemcpyParam2D`], in a stream.
+    fn hipMemcpyParam2DAsync(pCopy: *const hip_Memcpy2D, stream: hipStream_t) => |runtime| {
+        runtime.copy_regions(copy_from_2d(pCopy)?, &runtime.stream(stream)?)
+    }
+
+    /// As [`hipMemcpyParam2D`]: no row here has to be aligned.
+    fn hipDrvMemcpy2DUnaligned(pCopy: *const hip_Memcpy2D) => |runtime| { copy(runtime, copy_from_2d(pCopy)?, DEFAULT) }
+
+    /// Sets the bytes of rows of slices.
+    fn hipMemset3D(pitchedDevPtr: hipPitchedPtr, value: c_int, extent: hipExtent) => |runtime| {
+        fill_and_wait(runtime, pitchedDevPtr, value, extent, DEFAULT)
+    }
+
+    /// `hipMemset3D` with the thread's own default stream.
+    fn hipMemset3D_spt(pitchedDevPtr: hipPitchedPtr, value: c_int, extent: hipExtent) => |runtime| {
+        fill_and_wait(runtime, pitchedDevPtr, value, extent, OWN)
+    }
+
+    /// As [`hipMemset3D`], in a stream.
+    fn hipMemset3DAsync(pitchedDevPtr: hipPitchedPtr, value: c_int, extent: hipExtent, stream: hipStream_t) => |runtime| {
+        fill(runtime, pitchedDevPtr, value, extent, stream)
+    }
+
+    /// `hipMemset3DAsync` with the thread's own default stream.
+    fn hipMemset3DAsync_spt(pitchedDevPtr: hipPitchedPtr, value: c_int, extent: hipExtent, stream: hipStream_t) => |runtime| {
+        fill(runtime, pitchedDevPtr, value, extent, own(stream))
+    }
+
+    /// Sets the bytes of rows.
+    fn hipMemsetD2D8(dst: hipDeviceptr_t, dstPitch: usize, value: u8, width: usize, height: usize) => |runtime| {
+        runtime.refuse_synchronous()?;
+        fill_rows(runtime, dst, dstPitch, &[value], [width, height], DEFAULT)
+    }
+
+    /// As [`hipMemsetD2D8`], in a stream.
+    fn hipMemsetD2D8Async(dst: hipDeviceptr_t, dstPitch: usize, value: u8, width: usize, height: usize, stream: hipStream_t) => |runtime| {
+        fill_rows(runtime, dst, dstPitch, &[value], [width, height], stream)
+    }
+
+    /// Sets the 16-bit elements of rows.
+    fn hipMemsetD2D16(dst: hipDeviceptr_t, dstPitch: usize, value: u16, width: usize, height: usize) => |runtime| {
+        runtime.refuse_synchronous()?;
+        fill_rows(runtime, dst, dstPitch, &value.to_ne_bytes(), [width, height], DEFAULT)
+    }
+
+    /// As [`hipMemsetD2D16`], in a stream.
+    fn hipMemsetD2D16Async(dst: hipDeviceptr_t, dstPitch: usize, value: u16, width: usize, height: usize, stream: hipStream_t) => |runtime| {
+        fill_rows(runtime, dst, dstPitch, &value.to_ne_bytes(), [width, height], stream)
+    }
+
+    /// Sets the 32-bit elements of rows.
+    fn hipMemsetD2D32(dst: hipDeviceptr_t, dstPitch: usize, value: c_uint, width: usize, height: usize) => |runtime| {
+        runtime.refuse_synchronous()?;
+        fill_rows(runtime, dst, dstPitch, &value.to_ne_bytes(), [width, height], DEFAULT)
+    }
+
+    /// As [`hipMemsetD2D32`], in a stream.
+    fn hipMemsetD2D32Async(dst: hipDeviceptr_t, dstPitch: usize, value: c_uint, width: usize, height: usize, stream: hipStream_t) => |runtime| {
+        fill_rows(runtime, dst, dstPitch, &value.to_ne_bytes(), [width, height], stream)
+    }
+}

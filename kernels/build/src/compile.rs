@@ -362,8 +362,7 @@ impl Job<'_> {
             }
             Target::Nvptx => {
                 let ptx = file("new.ptx");
-                llc.args(["-mattr=+ptx78", "-nvptx-sched4reg"]);
-                self.run(llc.arg("-o").arg(&ptx), &optimised)?;
+                self.run(llc.arg("-mattr=+ptx78").arg("-o").arg(&ptx), &optimised)?;
                 let text = fs::read_to_string(&ptx).map_err(io("cannot read", &ptx))?;
                 let undefined = ir::undefined(&text);
                 if !undefined.is_empty() {

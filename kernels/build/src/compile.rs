@@ -339,11 +339,8 @@ impl Job<'_> {
             .arg("-o")
             .arg(&optimised);
         if let Target::Nvptx = self.target {
-            // Loops over arrays are to become registers. For AMD GPUs LLVM raises its limit by itself. And a short branch is
-            // to become a selection: a workgroup of 1,024 leaves 64 registers to each lane, and ptxas spills sooner where
-            // values live across branches.
-            opt.args(["-unroll-threshold=4000", "-phi-node-folding-threshold=6"]);
-            opt.arg("-two-entry-phi-node-folding-threshold=12");
+            // Loops over arrays are to become registers. For AMD GPUs LLVM raises its limit by itself.
+            opt.arg("-unroll-threshold=4000");
         }
         self.run(&mut opt, &marked)?;
         let (finished, barriers) = self.examine(&optimised, &signatures)?;

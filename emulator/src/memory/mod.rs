@@ -6,8 +6,9 @@
 //! Every access of a kernel is checked against the allocations before it touches anything; the range itself is
 //! always mapped, so that even a racing `free` cannot make an access crash.
 //!
-//! Two kinds of memory lie outside the range: what the host lends ([`Memory::lend`]), and that of peers
-//! ([`Memory::set_peers`]), whose allocations a launch sees as its own. Check mode keeps no notes on either.
+//! Two kinds of memory lie outside the range: what the host lends ([`Machine::lend`](crate::Machine::lend)), and that of
+//! peers ([`Machine::set_peers`](crate::Machine::set_peers)), whose allocations a launch sees as its own. Check mode keeps
+//! no notes on either.
 
 mod cells;
 mod region;

@@ -27,11 +27,8 @@ pub fn run(full: bool) -> Result<()> {
     let folder = folder("own-kernels")?;
     let project = folder.path().join("scratch-kernel");
     new::write("scratch-kernel", &project)?;
-    fs::copy(shell::workspace().join("Cargo.lock"), project.join("Cargo.lock"))?;
     add_reverse(&project)?;
-
-    shell::run(dependent::cargo(&project, "fmt").args(["--all", "--check"]))?;
-    shell::run(&mut cargo(&project, "test", full))?;
+    passes(&project, full)?;
 
     let kernel = project.join("kernels/src/smooth.rs");
     let right = fs::read_to_string(&kernel)?;
@@ -60,9 +57,14 @@ pub fn patterns(full: bool) -> Result<()> {
     let folder = folder("patterns")?;
     let project = folder.path().join("patterns");
     new::copy(&shell::workspace().join("examples/patterns"), &project, |text| text)?;
+    passes(&project, full)
+}
+
+/// Formatted and tested, with the versions that are locked here.
+fn passes(project: &Path, full: bool) -> Result<()> {
     fs::copy(shell::workspace().join("Cargo.lock"), project.join("Cargo.lock"))?;
-    shell::run(dependent::cargo(&project, "fmt").args(["--all", "--check"]))?;
-    shell::run(&mut cargo(&project, "test", full))
+    shell::run(dependent::cargo(project, "fmt").args(["--all", "--check"]))?;
+    shell::run(&mut cargo(project, "test", full))
 }
 
 /// A temporary folder outside the workspace. Its name is always the same for one checkout: the compiler's flags contain it, and

@@ -203,6 +203,7 @@ fn packet_bytes(launch: &Launch<'_>, lds: u32, scratch: u32, kernarg: u64) -> [u
     bytes
 }
 
+/// How many workgroups a launch has.
 fn workgroups(launch: &Launch<'_>) -> u64 {
     launch.grid.iter().map(|&n| u64::from(n)).product()
 }

@@ -100,7 +100,7 @@ impl Progress {
 
 impl Dispatch<'_> {
     pub(super) fn run(&self) -> Result<Report, FaultReport> {
-        let workgroups: u64 = self.launch.grid.iter().map(|&n| u64::from(n)).product();
+        let workgroups = super::workgroups(self.launch);
         // What waves of different workgroups share must not depend on threads.
         let cooperative = self.launch.options.cooperative && workgroups > 1;
         let alone = self.synchronises_globally() || cooperative;

@@ -191,7 +191,7 @@ impl<'a> Worker<'a> {
             gfx: self.dispatch.gfx,
             elapsed,
             ended: clock.ended.load(Ordering::Relaxed),
-            workgroups: self.dispatch.launch.grid.iter().map(|&n| u64::from(n)).product(),
+            workgroups: super::workgroups(self.dispatch.launch),
             executed: self.waves[index].executed,
             site: self.site(self.workgroup, index, None),
         });

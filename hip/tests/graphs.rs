@@ -1683,14 +1683,7 @@ fn a_seed_draws_an_order_that_the_edges_allow() {
 fn values_that_a_graph_waits_for_and_writes() {
     let _alone = alone();
     let (word, block) = (malloc(8), malloc(4));
-    let op = |operation, value, flags| hipStreamBatchMemOpParams {
-        operation,
-        address: word,
-        value,
-        flags,
-        alias: null_mut(),
-        pad: 0,
-    };
+    let op = |operation, value, flags| memory_op(operation, word, value, flags);
     let mut list =
         [op(HIP_STREAM_MEM_OP_WAIT_VALUE_32, 3, 1), op(HIP_STREAM_MEM_OP_WRITE_VALUE_64, 1 << 33, 0)];
     let params = |list: &mut [hipStreamBatchMemOpParams]| hipBatchMemOpNodeParams {

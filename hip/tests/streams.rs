@@ -247,14 +247,7 @@ fn a_stream_writes_the_value_that_another_waits_for() {
         ok(hipStreamSynchronize(writes));
         assert_eq!(download::<u64>(word, 1), [(1 << 41) + 0x1_2345]);
         // A list: the second wait is for what the first write brings.
-        let op = |operation, value, flags| hipStreamBatchMemOpParams {
-            operation,
-            address: word,
-            value,
-            flags,
-            alias: null_mut(),
-            pad: 0,
-        };
+        let op = |operation, value, flags| memory_op(operation, word, value, flags);
         let mut list = [
             op(HIP_STREAM_MEM_OP_WRITE_VALUE_64, 3, 0),
             op(HIP_STREAM_MEM_OP_WAIT_VALUE_32, 2, 2),

@@ -72,3 +72,13 @@ pub fn free(pointer: *mut c_void) {
     // SAFETY: the address may be anything.
     ok(unsafe { hipFree(pointer) });
 }
+
+/// A wait for a value at `address`, or a write of one, in a list of such.
+pub fn memory_op(
+    operation: hipStreamBatchMemOpType,
+    address: *mut c_void,
+    value: u64,
+    flags: u32,
+) -> hipStreamBatchMemOpParams {
+    hipStreamBatchMemOpParams { operation, address, value, flags, alias: std::ptr::null_mut(), pad: 0 }
+}

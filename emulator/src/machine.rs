@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::code_object::{CodeObject, Features, KernelInfo, ObjectError};
 use crate::dispatch;
-use crate::exec::Code;
+use crate::exec::{Code, isa};
 use crate::fault::FaultReport;
 use crate::gfx::{CodeTarget, Gfx};
 use crate::memory::{Allocation, Memory, MemoryError};
@@ -63,6 +63,22 @@ pub enum LoadError {
 }
 
 debug_is_display!(LoadError);
+
+/// Why there is no machine.
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum MachineError {
+    /// The host's CPU is too old for this build.
+    #[error(
+        "this CPU lacks AVX2, FMA, F16C, BMI1, BMI2 or LZCNT, which this build needs; build with the feature `any-x86-64` of amdgpu-emulator"
+    )]
+    Cpu,
+    /// There is no memory for it.
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
+}
+
+debug_is_display!(MachineError);
 
 /// A code object that a machine has loaded. Cheap to clone.
 #[derive(Clone)]
@@ -175,8 +191,12 @@ impl Machine {
     /// A machine for `gfx`.
     ///
     /// # Errors
+    /// [`MachineError::Cpu`] on an x86-64 CPU without AVX2, unless the feature `any-x86-64` is on;
     /// [`MemoryError::Reserve`] if the host cannot reserve the address range.
-    pub fn new(gfx: Gfx, options: MachineOptions) -> Result<Machine, MemoryError> {
+    pub fn new(gfx: Gfx, options: MachineOptions) -> Result<Machine, MachineError> {
+        if !isa::is_supported() {
+            return Err(MachineError::Cpu);
+        }
         Ok(Machine { gfx, memory: Arc::new(Memory::new(options.memory_bytes)?) })
     }
 

@@ -14,7 +14,7 @@ use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock};
 
-use amdgpu_emulator::Gfx;
+use amdgpu_emulator::{Gfx, MachineError};
 
 use crate::codes::*;
 use crate::emulated::Runtime;
@@ -49,9 +49,9 @@ pub enum SelectError {
     /// `hip` was asked for and is not available.
     #[error("{DEVICE_VARIABLE}=hip, but {0}; use `auto` or `emulator` to run without an AMD GPU")]
     Real(#[from] RealLibraryError),
-    /// The host has no address space left for an emulated device.
+    /// The host has no address space left for an emulated device, or too old a CPU.
     #[error("no emulated device can be made: {0}")]
-    Machine(#[from] amdgpu_emulator::MemoryError),
+    Machine(#[from] MachineError),
     /// A device was chosen after the first call had settled it.
     #[error("the devices are chosen already ({0}); choose before the first HIP call of the process")]
     TooLate(String),
@@ -67,6 +67,7 @@ impl SelectError {
                 hipErrorInvalidValue
             }
             SelectError::Real(_) => hipErrorNoDevice,
+            SelectError::Machine(MachineError::Cpu) => hipErrorNotSupported,
             SelectError::Machine(_) => hipErrorOutOfMemory,
         }
     }

@@ -1,10 +1,9 @@
-//! Handlers compiled for several levels of the host's vector units, chosen once at run time.
+//! Handlers compiled for the host's vector units.
 //!
 //! x86-64 builds assume SSE2 only, where `f32::mul_add` is a library call and 32 lanes are eight registers.
 //! Every handler is therefore an [`Exec`] whose body is `#[inline(always)]`; the wrappers here give it the CPU's
-//! features, and LLVM vectorises each copy for them.
-
-use std::sync::LazyLock;
+//! features, and LLVM vectorises it for them. Copies for CPUs without these features are two fifths of the crate's
+//! compile time: only the feature `any-x86-64` has them.
 
 use super::op::{Flow, Op, Run};
 use super::{Env, Wave};
@@ -15,26 +14,23 @@ pub(crate) trait Exec {
     fn exec(wave: &mut Wave, env: &mut Env<'_>, op: &Op) -> Flow;
 }
 
-/// Levels of vector units.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum Level {
-    Baseline,
-    /// x86-64-v3: AVX2, FMA, F16C.
-    #[cfg(target_arch = "x86_64")]
-    V3,
+/// Whether all handlers are for x86-64-v3. Behind `ONLY_V3 ||` the compiler sees that no others are needed.
+pub(crate) const ONLY_V3: bool = cfg!(all(target_arch = "x86_64", not(feature = "any-x86-64")));
+
+/// Whether the CPU has AVX2, FMA, F16C and the bit operations.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn is_v3() -> bool {
+    use std::arch::is_x86_feature_detected as has;
+    has!("avx2") && has!("fma") && has!("f16c") && has!("bmi1") && has!("bmi2") && has!("lzcnt")
 }
 
-/// The level of this machine.
-pub(crate) static LEVEL: LazyLock<Level> = LazyLock::new(|| {
+/// Whether this CPU can run the handlers. A [`Machine`](crate::Machine) is made only then.
+pub(crate) fn is_supported() -> bool {
     #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::is_x86_feature_detected as has;
-        if has!("avx2") && has!("fma") && has!("f16c") && has!("bmi1") && has!("bmi2") && has!("lzcnt") {
-            return Level::V3;
-        }
-    }
-    Level::Baseline
-});
+    return !ONLY_V3 || is_v3();
+    #[cfg(not(target_arch = "x86_64"))]
+    true
+}
 
 fn baseline<E: Exec>(wave: &mut Wave, env: &mut Env<'_>, op: &Op) -> Flow {
     E::exec(wave, env, op)
@@ -52,9 +48,9 @@ fn v3<E: Exec>(wave: &mut Wave, env: &mut Env<'_>, op: &Op) -> Flow {
 
 /// The copy of `E` for this machine.
 pub(crate) fn select<E: Exec>() -> Run {
-    match *LEVEL {
-        Level::Baseline => baseline::<E>,
-        #[cfg(target_arch = "x86_64")]
-        Level::V3 => v3::<E>,
+    #[cfg(target_arch = "x86_64")]
+    if ONLY_V3 || is_v3() {
+        return v3::<E>;
     }
+    baseline::<E>
 }

@@ -4,7 +4,9 @@ use std::ffi::c_void;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
-use amdgpu_emulator::{FaultReport, Gfx, LaunchOptions, Machine, MachineOptions, MemoryError, Report};
+use amdgpu_emulator::{
+    FaultReport, Gfx, LaunchOptions, Machine, MachineError, MachineOptions, MemoryError, Report,
+};
 
 use super::facts::{Facts, facts};
 use super::handles::Handles;
@@ -48,7 +50,7 @@ impl Device {
         gfx: Gfx,
         handles: &Handles,
         launches: &LaunchOptions,
-    ) -> Result<Device, MemoryError> {
+    ) -> Result<Device, MachineError> {
         let pool: *mut c_void = handles.insert(Arc::new(Pool::new(ordinal)));
         let facts = facts(gfx);
         let mut options = MachineOptions::default();

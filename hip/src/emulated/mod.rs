@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use amdgpu_emulator::{Gfx, LaunchOptions, MemoryError};
+use amdgpu_emulator::{Gfx, LaunchOptions, MachineError};
 
 use self::backlog::Backlog;
 use self::device::Device;
@@ -57,7 +57,7 @@ thread_local! {
 }
 
 impl Runtime {
-    pub(crate) fn new(targets: &[Gfx], options: &LaunchOptions) -> Result<Runtime, MemoryError> {
+    pub(crate) fn new(targets: &[Gfx], options: &LaunchOptions) -> Result<Runtime, MachineError> {
         let handles = Handles::new();
         let devices = targets
             .iter()

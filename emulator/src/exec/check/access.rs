@@ -122,8 +122,8 @@ impl Env<'_> {
     #[inline(always)]
     fn note<const IN_LDS: bool>(&mut self, wave: &Wave, lanes: Lanes<'_>) -> Option<Flow> {
         #[cfg(target_arch = "x86_64")]
-        if *isa::LEVEL == isa::Level::V3 {
-            // SAFETY: the level says that this machine has what the function is compiled for.
+        if isa::ONLY_V3 || isa::is_v3() {
+            // SAFETY: this machine has what the function is compiled for.
             return unsafe { note_v3::<IN_LDS>(self, wave, lanes) };
         }
         note_baseline::<IN_LDS>(self, wave, lanes)

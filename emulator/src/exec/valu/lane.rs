@@ -6,7 +6,7 @@ use std::mem::MaybeUninit;
 use super::fetch::{self, Extra};
 use super::mode::Mode;
 use super::ty::{Ty, TyInfo};
-use crate::exec::isa::{self, Exec, Level};
+use crate::exec::isa::{self, Exec};
 use crate::exec::op::{Dst, Run, Src};
 use crate::exec::wave::LANES;
 use crate::exec::{Env, Flow, Op, Row, Wave};
@@ -132,14 +132,18 @@ impl Entry {
     }
 
     fn of<L: Loops>() -> Entry {
-        let (plain, general) = match *isa::LEVEL {
-            Level::Baseline => (isa::select::<Plain<Base<L>>>(), isa::select::<General<Base<L>>>()),
-            #[cfg(target_arch = "x86_64")]
-            Level::V3 => (isa::select::<Plain<V3<L>>>(), isa::select::<General<V3<L>>>()),
-        };
+        #[cfg(target_arch = "x86_64")]
+        if isa::ONLY_V3 || isa::is_v3() {
+            return Self::with::<L, V3<L>>();
+        }
+        Self::with::<L, Base<L>>()
+    }
+
+    /// With the loop as `C` has it.
+    fn with<L: Loops, C: Compiled>() -> Entry {
         Entry {
-            plain,
-            general,
+            plain: isa::select::<Plain<C>>(),
+            general: isa::select::<General<C>>(),
             #[cfg(test)]
             reference: isa::select::<General<Reference<L>>>(),
             src: L::SRC,
@@ -494,7 +498,8 @@ struct Hot<L>(PhantomData<L>);
 impl<L: Lane> Exec for Hot<L> {
     #[inline(always)]
     fn exec(wave: &mut Wave, env: &mut Env<'_>, op: &Op) -> Flow {
-        plain(wave, env, op, &lanes::<Values<L>>(base::<Values<L>>), Values::<L>(PhantomData))
+        // The loop is inlined: nothing calls that of these.
+        plain(wave, env, op, &lanes::<Values<L>>(|_, _, _, _, _| 0), Values::<L>(PhantomData))
     }
 }
 

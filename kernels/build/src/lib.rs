@@ -37,6 +37,7 @@ mod error;
 mod ir;
 mod module;
 pub mod prebuilt;
+mod progress;
 mod ptx;
 mod shim;
 pub mod signature;
@@ -51,6 +52,7 @@ pub use signature::{AlongOf, Arg, ArgType, LaunchHints, LayoutOf, Signature, Ten
 pub use toolchain::Toolchain;
 
 use compile::{Compiler, Front};
+use progress::Progress;
 use source::Source;
 use wrappers::{Family, Origin};
 
@@ -260,25 +262,32 @@ fn run(compiler: &Compiler, targets: &[Target]) -> Result<Vec<Vec<Object>>> {
     let families = &compiler.source.families;
     let mut objects: Vec<Vec<Option<Result<Object>>>> =
         families.iter().map(|_| targets.iter().map(|_| None).collect()).collect();
+    let of = |front| (0..targets.len()).filter(move |&t| targets[t].front() == front).collect::<Vec<_>>();
+    let fronts = [Front::Wave32, Front::Wave64, Front::Nvptx].map(|front| (front, of(front)));
+    let used = fronts.iter().filter(|(_, mine)| !mine.is_empty()).count();
+    let progress = &Progress::new(families.len() * (used + targets.len()));
     let (send, receive) = mpsc::channel();
     thread::scope(|scope| {
-        for front in [Front::Wave32, Front::Wave64, Front::Nvptx] {
-            let mine: Vec<usize> = (0..targets.len()).filter(|&t| targets[t].front() == front).collect();
+        for (front, mine) in &fronts {
             let Some(&first) = mine.first() else { continue };
             let send = send.clone();
             scope.spawn(move || {
                 for (f, family) in families.iter().enumerate() {
-                    let bitcode = match cores.with(|| compiler.bitcode(family, front)) {
+                    let name = &family.0;
+                    let bitcode = || compiler.bitcode(family, *front);
+                    let bitcode = match cores.with(|| progress.step(format_args!("{name}, Rust"), bitcode)) {
                         Ok(bitcode) => Arc::new(bitcode),
                         Err(error) => {
                             send.send((f, first, Err(error))).expect(RECEIVES);
                             return;
                         }
                     };
-                    for &t in &mine {
+                    for &t in mine {
                         let (bitcode, send) = (bitcode.clone(), send.clone());
                         scope.spawn(move || {
-                            let object = cores.with(|| compiler.object(&bitcode, targets[t]));
+                            let what = format_args!("{name} for {}", targets[t]);
+                            let object = || compiler.object(&bitcode, targets[t]);
+                            let object = cores.with(|| progress.step(what, object));
                             send.send((f, t, object)).expect(RECEIVES);
                         });
                     }

@@ -184,18 +184,25 @@ fn arguments_that_do_not_go_together_are_errors() {
 #[test]
 fn a_part_of_a_row_is_an_error() {
     let stream = common::stream("gfx1100");
-    let (x, mut y) = (zeros(&stream, 10), zeros(&stream, 7));
-    let mut positions = DeviceBuffer::<u32>::zeros(&stream, 7).unwrap();
-    let errors = [
-        softmax_f32(&stream, AUTO, &x, &mut y, 5).unwrap_err(),
-        rmsnorm_f32(&stream, AUTO, &x, &mut y, Null, 5, 256, 1e-5).unwrap_err(),
-        layernorm_f32(&stream, AUTO, &x, &mut y, Null, Null, 5, 256, 1e-5).unwrap_err(),
-        asort_asc_f32(&stream, AUTO, &x, &mut positions, 5, 8).unwrap_err(),
-    ];
-    for error in errors {
-        assert!(matches!(error, Error::Requirement { .. }), "{error}");
-        assert!(error.to_string().contains("dst.len() % "), "{error}");
+    let x = zeros(&stream, 10);
+    // Behind a whole row, and alone.
+    for len in [7, 3] {
+        let mut y = zeros(&stream, len);
+        let mut positions = DeviceBuffer::<u32>::zeros(&stream, len).unwrap();
+        let errors = [
+            softmax_f32(&stream, AUTO, &x, &mut y, 5).unwrap_err(),
+            rmsnorm_f32(&stream, AUTO, &x, &mut y, Null, 5, 256, 1e-5).unwrap_err(),
+            layernorm_f32(&stream, AUTO, &x, &mut y, Null, Null, 5, 256, 1e-5).unwrap_err(),
+            asort_asc_f32(&stream, AUTO, &x, &mut positions, 5, 8).unwrap_err(),
+        ];
+        for error in errors {
+            let Error::BufferTooShort { arg, have, need, .. } = &error else { panic!("{error}") };
+            assert_eq!((arg.as_str(), *have, *need), ("dst", len, len.next_multiple_of(5) as u128));
+        }
     }
+    let error =
+        softmax_f32(&stream, LaunchConfig::explicit(1, 64, 0), &x, &mut zeros(&stream, 7), 5).unwrap_err();
+    assert!(matches!(error, Error::Requirement { .. }), "{error}");
     softmax_f32(&stream, AUTO, &x, &mut zeros(&stream, 10), 5).unwrap();
 }
 

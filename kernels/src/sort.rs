@@ -160,7 +160,7 @@ impl Sortable for f64 {
     name = "asort_{D}_{T}",
     const D in [asc: false, desc: true],
     T in [bf16, f16, f32, f64, u8, u32, i16, i32, i64, f8e4m3],
-    launch(workgroup = 256, rows = dst.len() / ncols.max(1)),
+    launch(workgroup = 256, rows = dst.len().div_ceil(ncols.max(1))),
 )]
 pub unsafe fn asort<const D: bool, T: Sortable>(
     #[len(dst.len() / ncols.max(1) * ncols)] x: *const T,

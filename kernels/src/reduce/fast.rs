@@ -8,6 +8,7 @@
 use super::fold::{ArgMax, ArgMin, Earlier, Fold, Max, Min, Sum};
 use super::plan::{Plan, Way};
 use amdgpu_device::extremum::Extremum;
+use amdgpu_device::forget_uniform;
 use amdgpu_device::grid::{workgroup_id_x, workgroups_x};
 use amdgpu_device::layout::divide;
 use amdgpu_device::memory::{VECTOR_BYTES, is_aligned, load, prefetch};
@@ -267,6 +268,14 @@ fn take<F: Fold<T>, T: Scalar, const N: usize>(
     });
 }
 
+/// The same number. What a fold with positions computes from it is computed anew on NVIDIA GPUs, where lanes have 64 registers:
+/// multiples of a distance, kept for all loops, leave too few for four loads at once.
+#[inline(always)]
+fn afresh<F: Fold<T>, T: Scalar>(x: usize) -> usize {
+    let has_positions = const { size_of::<F::Acc>() > size_of::<T::Acc>() };
+    if cfg!(target_arch = "nvptx64") && has_positions { forget_uniform(x) } else { x }
+}
+
 /// A lane's share of a contiguous row: blocks of `N` elements, each `step`-th from `first` on; what is before and behind
 /// whole blocks, element by element.
 ///
@@ -290,10 +299,12 @@ unsafe fn fold_row<F: Fold<T>, T: Scalar, const N: usize>(
         let mut i = first;
         let mut earlier = Earlier::<F, T, ACCUMULATORS>::none();
         // Four loads on their way.
+        let step = afresh::<F, T>(step);
         while i + 3 * step < blocks {
             let at = body.add(i * N);
             // A single workgroup with a long row would wait for each four.
             if i + (AHEAD + 3) * step < blocks {
+                let step = afresh::<F, T>(step);
                 unroll!(4, B => prefetch(at.add((AHEAD + B) * step * N)));
             }
             let [a, b, c, d] =
@@ -305,11 +316,13 @@ unsafe fn fold_row<F: Fold<T>, T: Scalar, const N: usize>(
             earlier.turn(&mut acc);
             i += 4 * step;
         }
+        let step = afresh::<F, T>(step);
         while i < blocks {
             take::<F, T, N>(&mut acc, load(body.add(i * N)), head + i * N);
             i += step;
         }
-        let mut i = first;
+        let step = afresh::<F, T>(step);
+        let mut i = afresh::<F, T>(first);
         while i < len - blocks * N {
             let at = if i < head { i } else { i + blocks * N };
             acc[0] = F::take(acc[0], row.add(at).read(), at as u32);

@@ -110,7 +110,9 @@ macro_rules! extremes {
             }
             #[inline(always)]
             fn take(acc: T::Acc, x: T, _: u32) -> T::Acc {
-                T::$pick(acc, x.number_or(T::$none.to_acc()))
+                // PTX's max and min prefer a number to any NaN.
+                let x = if cfg!(target_arch = "nvptx64") { x.to_acc() } else { x.number_or(T::$none.to_acc()) };
+                T::$pick(acc, x)
             }
             #[inline(always)]
             fn merge(a: T::Acc, b: T::Acc) -> T::Acc {

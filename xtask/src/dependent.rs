@@ -63,8 +63,16 @@ pub fn project(manifest: &str, folder: &Path) -> Result<TempDir> {
 pub fn cargo(project: &Path, task: &str) -> Command {
     let mut cargo = Command::new(shell::cargo().get_program());
     cargo.arg(task).current_dir(project).stdin(Stdio::null()).env_clear();
-    // What finds cargo, its downloads and a linker.
-    let kept = ["PATH", "HOME", "CARGO_HOME", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN", "CARGO_BUILD_JOBS"];
+    // What finds cargo, its downloads and a linker, and how it is to build.
+    let kept = [
+        "PATH",
+        "HOME",
+        "CARGO_HOME",
+        "RUSTUP_HOME",
+        "RUSTUP_TOOLCHAIN",
+        "CARGO_BUILD_JOBS",
+        "CARGO_INCREMENTAL",
+    ];
     cargo.envs(kept.iter().filter_map(|name| Some((name, env::var_os(name)?))));
     cargo.env("CARGO_TARGET_DIR", shell::target_dir());
     cargo

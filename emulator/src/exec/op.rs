@@ -129,8 +129,20 @@ pub(crate) struct Op {
 impl Op {
     /// An instruction that `E` executes, without operands.
     pub fn new<E: Exec>(unit: Unit, inst: &Inst) -> Op {
+        Op::run_by(isa::select::<E>(), unit, inst)
+    }
+
+    /// As [`Op::new`], with destinations and sources from the instruction in order; constants expand as
+    /// `kind` says.
+    pub fn with_operands<E: Exec>(unit: Unit, inst: &Inst, kind: Kind) -> Op {
+        Op::new::<E>(unit, inst).and_operands(inst, kind)
+    }
+
+    // What is not generic is compiled once.
+
+    fn run_by(run: Run, unit: Unit, inst: &Inst) -> Op {
         Op {
-            run: isa::select::<E>(),
+            run,
             src: [Src::Const([0; 2]); 4],
             dst: [Dst::None; 2],
             mods: Mods::of(inst),
@@ -144,21 +156,18 @@ impl Op {
         }
     }
 
-    /// As [`Op::new`], with destinations and sources from the instruction in order; constants expand as
-    /// `kind` says.
-    pub fn with_operands<E: Exec>(unit: Unit, inst: &Inst, kind: Kind) -> Op {
-        let mut op = Op::new::<E>(unit, inst);
-        for (slot, operand) in op.dst.iter_mut().zip(inst.dsts()) {
+    fn and_operands(mut self, inst: &Inst, kind: Kind) -> Op {
+        for (slot, operand) in self.dst.iter_mut().zip(inst.dsts()) {
             *slot = Dst::of(operand);
         }
         let first = usize::from(inst.dst_count);
-        for (n, (slot, operand)) in op.src.iter_mut().zip(inst.srcs()).enumerate() {
+        for (n, (slot, operand)) in self.src.iter_mut().zip(inst.srcs()).enumerate() {
             // A 64-bit shift's distance has 32 bits.
             let narrow =
                 matches!(kind, Kind::B64 | Kind::I64) && inst.operands.ty(first + n) == OperandType::B32;
             *slot = Src::of(operand, if narrow { Kind::B32 } else { kind });
         }
-        op
+        self
     }
 }
 

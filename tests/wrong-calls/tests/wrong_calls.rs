@@ -3,5 +3,5 @@
 #[test]
 fn wrong_calls_do_not_compile() {
     let cases = trybuild::TestCases::new();
-    cases.compile_fail("tests/ui/*.rs");
+    cases.compile_fail("calls/*.rs");
 }

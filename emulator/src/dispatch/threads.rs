@@ -11,7 +11,7 @@ use crate::exec::op::{Dst, Unit};
 use crate::exec::{Op, Tally, check, gws};
 use crate::fault::{Fault, FaultReport, Site};
 use crate::memory::Track;
-use crate::report::Report;
+use crate::report::{Finding, Report};
 
 /// Work-items that are worth another thread: starting one costs more than a few waves.
 const WORTH_A_THREAD: u64 = 2048;
@@ -37,6 +37,7 @@ pub(super) struct Progress {
 struct Outcome {
     report: Report,
     profile: Option<Tally>,
+    findings: Vec<Finding>,
     /// The first workgroup that faulted, and how.
     fault: Option<(u64, Fault, Site)>,
 }
@@ -89,6 +90,7 @@ impl Progress {
     fn add(&self, worker: &mut Worker<'_>) {
         let mut outcome = self.outcome.lock().unwrap_or_else(PoisonError::into_inner);
         outcome.report.add(&worker.report);
+        outcome.findings.extend(worker.take_findings());
         if let Some(profile) = worker.env.profile.take() {
             match &mut outcome.profile {
                 Some(total) => total.add(&profile),
@@ -245,13 +247,14 @@ impl Dispatch<'_> {
 
     /// The result of all workgroups.
     fn report(&self, progress: Progress) -> Result<Report, FaultReport> {
-        let Outcome { mut report, profile, fault } =
+        let Outcome { mut report, profile, findings, fault } =
             progress.outcome.into_inner().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, fault, site)) = fault {
             // A fault resets the device.
             self.memory.gws.reset();
-            return Err(FaultReport::new(fault, &self.info.name, self.gfx, Some(site)));
+            return Err(FaultReport::new(fault, &self.info.name, self.gfx, Some(site)).behind(findings));
         }
+        report.findings = findings;
         report.profile = profile.map(|profile| Box::new(self.profile(&profile)));
         Ok(report)
     }

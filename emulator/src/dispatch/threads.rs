@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use super::Dispatch;
+use super::floats::Ieee;
 use super::order::permute;
 use super::worker::Worker;
 use crate::exec::op::{Dst, Unit};
@@ -172,6 +173,7 @@ impl Dispatch<'_> {
 
     /// Runs workgroups until there are none left, and gives back the notes of check mode.
     fn work<'a>(&'a self, progress: &Progress, track: Option<Track<'a>>) -> Option<Track<'a>> {
+        let _ieee = Ieee::new();
         let is_shared = track.as_ref().is_some_and(Track::is_shared);
         let mut worker = Worker::new(self, track);
         'work: loop {
@@ -199,6 +201,7 @@ impl Dispatch<'_> {
 
     /// Runs workgroups by turns, as many at a time as may be on a device, since they may wait for each other.
     fn work_together(&self, progress: &Progress) {
+        let _ieee = Ieee::new();
         let most = if self.launch.options.cooperative { usize::MAX } else { MOST_RESIDENT };
         let mut resident: Vec<(u64, Worker<'_>)> = Vec::new();
         let mut idle: Vec<Worker<'_>> = Vec::new();

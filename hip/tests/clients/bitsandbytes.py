@@ -49,7 +49,9 @@ for kind, (round_to, pack, unpack, precision) in KINDS.items():
             for scheme, code in (("", CODE), ("_nf4", NF4), ("_fp4", FP4)):
                 name = f"quantize_blockwise_{kind}{scheme} of {count} in blocks of {block}"
                 size = count if scheme == "" else (count + 1) // 2
-                on_device = [hip.upload(floats(CODE)), hip.upload(pack(values)), hip.upload(bytes(4 * blocks))]
+                # Dequantizing reads the scales of a whole tile of 512 values, also behind the last value (1,024 of 4 bits).
+                scale_bytes = 4 * (blocks + 1024 // block)
+                on_device = [hip.upload(floats(CODE)), hip.upload(pack(values)), hip.upload(bytes(scale_bytes))]
                 on_device += [hip.upload(bytes(size)), hip.upload(bytes(len(pack(values))))]
                 table, source, scales, packed, back = on_device
                 quantize = getattr(lib, f"cquantize_blockwise_{kind}{scheme}")

@@ -52,6 +52,7 @@ macro_rules! debug_is_display {
     };
 }
 
+mod abi;
 #[macro_use]
 mod api;
 mod codes;

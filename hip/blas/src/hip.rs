@@ -27,6 +27,27 @@ struct Submitted {
 }
 
 impl Hip {
+    /// One that takes all memory for a device's.
+    #[cfg(test)]
+    pub fn of_host() -> Hip {
+        unsafe extern "C" fn launch(
+            _: *mut c_void,
+            function: unsafe extern "C" fn(*mut c_void),
+            data: *mut c_void,
+        ) -> c_int {
+            // SAFETY: the caller's contract.
+            unsafe { function(data) };
+            0
+        }
+        unsafe extern "C" fn never(_: *mut c_void, _: *mut c_int) -> c_int {
+            0
+        }
+        unsafe extern "C" fn always(_: *const c_void, _: usize, _: c_int) -> c_int {
+            0
+        }
+        Hip { launch_host_function: launch, is_capturing: never, host_access: always }
+    }
+
     /// Those of the library that the process has, or of the one that the loader finds; `None`, and a message, if they
     /// are not ours.
     pub fn get() -> Option<Arc<Hip>> {

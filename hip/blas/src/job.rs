@@ -281,3 +281,151 @@ impl Job {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list<T>(values: &[T]) -> Vec<usize> {
+        values.iter().map(|value| std::ptr::from_ref(value) as usize).collect()
+    }
+
+    fn gemm(ops: (Op, Op), size: (usize, usize, usize), operands: (usize, usize, usize)) -> Gemm {
+        let (m, n, k) = size;
+        let leading = |op: Op, rows, columns| op.stored(rows, columns).0 as i64;
+        Gemm {
+            ops,
+            size,
+            alpha: Scalar::Value(2.0),
+            beta: Scalar::Value(0.5),
+            types: (Type::F32, Type::F32, Type::F32, Type::F32),
+            operands: (operands.0, operands.1, operands.2, operands.2),
+            leading: (leading(ops.0, m, k), leading(ops.1, k, n), m as i64, m as i64),
+            batch: Batch::Strided(1, [0; 3]),
+        }
+    }
+
+    #[test]
+    fn products_are_those_of_the_definition() {
+        let hip = Hip::of_host();
+        let (m, n, k) = (3, 4, 5);
+        let number = |i: usize| (i * 7 % 11) as f32 - 5.0;
+        let (a, b): (Vec<f32>, Vec<f32>) =
+            ((0..m * k).map(number).collect(), (0..k * n).map(|i| number(i + 3)).collect());
+        for ops in
+            [Op::None, Op::Transpose].map(|a| [Op::None, Op::Transpose].map(|b| (a, b))).into_iter().flatten()
+        {
+            let mut c: Vec<f32> = (0..m * n).map(|i| number(i + 5)).collect();
+            let before = c.clone();
+            let gemm =
+                gemm(ops, (m, n, k), (a.as_ptr() as usize, b.as_ptr() as usize, c.as_mut_ptr() as usize));
+            gemm.check().unwrap();
+            gemm.run(&hip).unwrap();
+            for (i, j) in (0..m).flat_map(|i| (0..n).map(move |j| (i, j))) {
+                let of_a = |p: usize| if ops.0 == Op::None { a[p * m + i] } else { a[i * k + p] };
+                let of_b = |p: usize| if ops.1 == Op::None { b[j * k + p] } else { b[p * n + j] };
+                let sum: f32 = (0..k).map(|p| of_a(p) * of_b(p)).sum();
+                assert_eq!(c[j * m + i], 2.0 * sum + 0.5 * before[j * m + i], "{ops:?} {i} {j}");
+            }
+        }
+    }
+
+    #[test]
+    fn batches_are_at_strides_or_at_addresses() {
+        let hip = Hip::of_host();
+        let (a, b) = ([1.0f32, 2.0, 3.0], [4.0f32, 5.0, 6.0]);
+        let mut c = [f32::NAN; 6];
+        let at = |c: &mut [f32; 6]| (a.as_ptr() as usize, b.as_ptr() as usize, c.as_mut_ptr() as usize);
+        let one = gemm((Op::None, Op::None), (1, 1, 1), at(&mut c));
+        let strided = Gemm { beta: Scalar::Value(0.0), batch: Batch::Strided(3, [1, 1, 2]), ..one };
+        strided.run(&hip).unwrap();
+        assert_eq!([c[0], c[2], c[4]], [8.0, 20.0, 36.0]);
+        assert!(c[1].is_nan(), "what lies between stays");
+        let first = c.as_mut_ptr() as usize;
+        let (of_a, of_b, of_c) = (list(&a), list(&b), [5, 3, 1].map(|at| first + 4 * at));
+        let lists = (of_a.as_ptr() as usize, of_b.as_ptr() as usize, of_c.as_ptr() as usize);
+        let pointers = Gemm {
+            operands: (lists.0, lists.1, lists.2, lists.2),
+            batch: Batch::Pointers(3),
+            ..gemm((Op::None, Op::None), (1, 1, 1), (1, 1, 1))
+        };
+        Gemm { beta: Scalar::Value(0.0), ..pointers }.run(&hip).unwrap();
+        assert_eq!([c[5], c[3], c[1]], [8.0, 20.0, 36.0]);
+    }
+
+    #[test]
+    fn halves_and_bytes_are_multiplied_exactly() {
+        let hip = Hip::of_host();
+        let (a, b) = ([-128i8, 127, 5, -6], [127i8, -128, 7, 8]);
+        let mut c = [0i32; 1];
+        let operands = (a.as_ptr() as usize, b.as_ptr() as usize, c.as_mut_ptr() as usize);
+        let types = (Type::I8, Type::I8, Type::I32, Type::I32);
+        let bytes = gemm((Op::Transpose, Op::None), (1, 1, 4), operands);
+        Gemm { types, alpha: Scalar::Value(1.0), beta: Scalar::Value(0.0), ..bytes }.run(&hip).unwrap();
+        assert_eq!(c[0], -128 * 127 - 127 * 128 + 35 - 48);
+        let (a, b) = ([half::f16::from_f32(2.0_f32.powi(-24))], [half::bf16::from_f32(3.0)]);
+        let mut c = [0f32];
+        let operands = (a.as_ptr() as usize, b.as_ptr() as usize, c.as_mut_ptr() as usize);
+        let types = (Type::F16, Type::Bf16, Type::F32, Type::F32);
+        let halves = gemm((Op::None, Op::None), (1, 1, 1), operands);
+        Gemm { types, alpha: Scalar::Value(1.0), beta: Scalar::Value(0.0), ..halves }.run(&hip).unwrap();
+        assert_eq!(c[0], 3.0 * 2.0_f32.powi(-24));
+    }
+
+    #[test]
+    fn a_triangle_is_solved_from_either_side() {
+        let hip = Hip::of_host();
+        let (m, n) = (3, 2);
+        for choice in 0..16 {
+            let [is_right, is_lower, is_unit, transposed] = [0, 1, 2, 3].map(|bit| choice >> bit & 1 != 0);
+            let order = if is_right { n } else { m };
+            // What is outside of the triangle, and on a diagonal of ones, must not be read.
+            let a: Vec<f32> = (0..order * order)
+                .map(|at| (at % order, at / order))
+                .map(|(row, column)| match row.cmp(&column) {
+                    std::cmp::Ordering::Equal if is_unit => f32::NAN,
+                    std::cmp::Ordering::Equal => 2.0 + row as f32,
+                    way if (way == std::cmp::Ordering::Greater) == is_lower => {
+                        1.0 + (row + 2 * column) as f32
+                    }
+                    _ => f32::NAN,
+                })
+                .collect();
+            let full = |row: usize, column: usize| {
+                let (row, column) = if transposed { (column, row) } else { (row, column) };
+                match row.cmp(&column) {
+                    std::cmp::Ordering::Equal if is_unit => 1.0,
+                    std::cmp::Ordering::Equal => a[column * order + row],
+                    way if (way == std::cmp::Ordering::Greater) == is_lower => a[column * order + row],
+                    _ => 0.0,
+                }
+            };
+            let x: Vec<f32> = (0..m * n).map(|i| i as f32 - 2.0).collect();
+            // alpha B is what A and X make.
+            let mut b: Vec<f32> = (0..m * n)
+                .map(|at| (at % m, at / m))
+                .map(|(i, j)| match is_right {
+                    true => (0..n).map(|p| x[p * m + i] * full(p, j)).sum::<f32>(),
+                    false => (0..m).map(|p| full(i, p) * x[j * m + p]).sum(),
+                })
+                .map(|sum| sum / 0.5)
+                .collect();
+            let (of_a, of_b) = ([a.as_ptr() as usize], [b.as_mut_ptr() as usize]);
+            let trsm = Trsm {
+                is_right,
+                is_lower,
+                op: if transposed { Op::Transpose } else { Op::None },
+                is_unit,
+                size: (m, n),
+                alpha: Scalar::Value(0.5),
+                operands: (of_a.as_ptr() as usize, of_b.as_ptr() as usize),
+                leading: (order as i64, m as i64),
+                count: 1,
+            };
+            trsm.check().unwrap();
+            trsm.run(&hip).unwrap();
+            let error = b.iter().zip(&x).map(|(b, x)| (b - x).abs()).fold(0.0, f32::max);
+            assert!(error < 1e-4, "{choice}: {b:?} instead of {x:?}");
+        }
+    }
+}

@@ -12,8 +12,10 @@ mod npy;
 mod output;
 mod profile;
 mod run;
+mod run_hip;
 mod stated;
 mod subject;
+mod suppressions;
 mod verify;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -34,6 +36,7 @@ enum Command {
     Kernels(kernels::Kernels),
     Verify(verify::Verify),
     Run(run::Run),
+    RunHip(run_hip::RunHip),
     Profile(profile::Profile),
     Check(check::Check),
     Bench(bench::Bench),
@@ -65,6 +68,11 @@ fn main() -> ExitCode {
         Command::Kernels(command) => command.run(),
         Command::Verify(command) => command.run(),
         Command::Run(command) => command.run(),
+        // Its status is another program's.
+        Command::RunHip(command) => match command.run() {
+            Ok(status) => return status,
+            Err(error) => Err(error),
+        },
         Command::Profile(command) => command.run(),
         Command::Check(command) => command.run(),
         Command::Bench(command) => command.run(),

@@ -858,7 +858,7 @@ fn parse_metadata(note: &[u8], gfx: CodeTarget, place: &Place<'_>) -> Result<Vec
     let metadata: Metadata<'_> =
         rmp_serde::from_slice(note).map_err(|error| ObjectError::Metadata(error.to_string()))?;
     if let Some(target) = &metadata.target {
-        let named = CodeTarget::from_name(target.split("--").nth(1).unwrap_or(target))?;
+        let named = CodeTarget::from_name(bundle::target_of(target).unwrap_or(target))?;
         if named != gfx {
             return Err(ObjectError::Metadata(format!("it is for {named}, the ELF header for {gfx}")));
         }

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::gfx::Gfx;
+use crate::report::Finding;
 
 /// What went wrong, with the facts. [`FaultReport`] says where.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -354,6 +355,12 @@ impl fmt::Display for OtherAccess {
 }
 
 impl Fault {
+    /// What kind it is: the name of the variant, such as `LdsRace`.
+    pub fn kind(&self) -> String {
+        let text = format!("{self:?}");
+        text.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default().to_owned()
+    }
+
     /// The earlier of two accesses that race.
     pub fn other_access(&self) -> Option<&OtherAccess> {
         match self {
@@ -564,7 +571,7 @@ fn list(f: &mut fmt::Formatter<'_>, source: &[SourceLine]) -> fmt::Result {
 }
 
 /// A position in the kernel's source.
-#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct SourceLine {
     /// Function, demangled where the name is mangled.
     pub function: Option<String>,
@@ -601,11 +608,25 @@ struct Inner {
     kernel: String,
     gfx: Gfx,
     site: Option<Site>,
+    findings: Vec<Finding>,
 }
 
 impl FaultReport {
     pub(crate) fn new(fault: Fault, kernel: &str, gfx: Gfx, site: Option<Site>) -> FaultReport {
-        FaultReport { inner: Box::new(Inner { fault, kernel: kernel.to_owned(), gfx, site }) }
+        let kernel = kernel.to_owned();
+        FaultReport { inner: Box::new(Inner { fault, kernel, gfx, site, findings: Vec::new() }) }
+    }
+
+    pub(crate) fn behind(mut self, findings: Vec<Finding>) -> FaultReport {
+        self.inner.findings = findings;
+        self
+    }
+
+    /// What check mode found before the fault, and went on behind ([`LaunchOptions::keep_going`]).
+    ///
+    /// [`LaunchOptions::keep_going`]: crate::LaunchOptions::keep_going
+    pub fn findings(&self) -> &[Finding] {
+        &self.inner.findings
     }
 
     /// What went wrong.
@@ -635,7 +656,7 @@ debug_is_display!(FaultReport);
 
 impl fmt::Display for FaultReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Inner { fault, kernel, gfx, site } = &*self.inner;
+        let Inner { fault, kernel, gfx, site, .. } = &*self.inner;
         write!(f, "{fault}\n  kernel {kernel} on {gfx}")?;
         let Some(site) = site else { return Ok(()) };
         write!(f, ", {site}")?;

@@ -149,4 +149,6 @@ pub use memory::{Allocation, MemoryError};
 #[cfg(feature = "exec")]
 pub use profile::Profile;
 #[cfg(feature = "exec")]
-pub use report::{Report, Running};
+pub use report::{Finding, Report, Running};
+#[cfg(feature = "exec")]
+pub use source::demangle;

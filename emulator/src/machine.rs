@@ -135,6 +135,9 @@ pub struct Launch<'a> {
 pub struct LaunchOptions {
     /// Look for bugs that may not show in the results: uninitialised reads, races, missing waits.
     pub check: bool,
+    /// Check mode goes on behind what it finds, as a launch outside of it does: [`Report::findings`] has all of it.
+    /// What ends every launch, such as an access out of bounds, ends this one too.
+    pub keep_going: bool,
     /// Count what [`Report`] has beyond the totals.
     pub profile: bool,
     /// Threads; 0 for one per core.
@@ -147,12 +150,12 @@ pub struct LaunchOptions {
     pub instruction_budget: u64,
     /// What to call if a launch takes long; by default nothing.
     pub watch: Option<Watch>,
-    /// Bytes of stack of a work-item of kernels whose metadata says `.uses_dynamic_stack`: HIP's `hipLimitStackSize`, and
-    /// its default. As in AMD's runtime a kernel has no less than it asks for, and of this no more than 16 KiB.
+    /// Bytes of stack of a work-item of kernels whose metadata says `.uses_dynamic_stack`: HIP's `hipLimitStackSize`,
+    /// and its default. As in AMD's runtime a kernel has no less than it asks for, and of this no more than 16 KiB.
     pub stack_size: u32,
-    /// All workgroups are on the device at once, so that they may wait for each other, and kernels find what AMD's device
-    /// library needs for its grid barrier. Whoever launches checks that so many fit. Check mode does not look at such a launch
-    /// if it has more than one workgroup.
+    /// All workgroups are on the device at once, so that they may wait for each other, and kernels find what AMD's
+    /// device library needs for its grid barrier. Whoever launches checks that so many fit. Check mode does not look at
+    /// such a launch if it has more than one workgroup.
     pub cooperative: bool,
 }
 
@@ -175,6 +178,7 @@ impl Default for LaunchOptions {
     fn default() -> Self {
         LaunchOptions {
             check: false,
+            keep_going: false,
             profile: false,
             threads: 0,
             shuffle: None,
@@ -261,15 +265,16 @@ impl Machine {
         self.memory.copy(into, from, size)
     }
 
-    /// Makes `bytes` bytes of the host's memory an allocation, at the address that they have. It is none of the device's
-    /// memory, and check mode keeps no notes on it: what it holds counts as written, and races in it are not found.
+    /// Makes `bytes` bytes of the host's memory an allocation, at the address that they have. It is none of the
+    /// device's memory, and check mode keeps no notes on it: what it holds counts as written, and races in it are not
+    /// found.
     ///
     /// # Errors
     /// [`MemoryError::NotLendable`] if the range is empty, or overlaps an allocation or the machine's own memory.
     ///
     /// # Safety
-    /// The range stays readable and writable until [`Machine::take_back`], or for as long as the machine is there. The host
-    /// makes no access to it, and holds no reference, that races with kernels and copies.
+    /// The range stays readable and writable until [`Machine::take_back`], or for as long as the machine is there. The
+    /// host makes no access to it, and holds no reference, that races with kernels and copies.
     pub unsafe fn lend(&self, address: *mut u8, bytes: u64, label: &str) -> Result<(), MemoryError> {
         // SAFETY: the caller's contract.
         unsafe { self.memory.lend(address.expose_provenance() as u64, bytes, Some(label.into())) }
@@ -283,8 +288,8 @@ impl Machine {
         self.memory.take_back(address)
     }
 
-    /// Lets this machine's launches access the allocations of other machines, from the next launch on; the list replaces the
-    /// one before. Check mode keeps no notes on such accesses.
+    /// Lets this machine's launches access the allocations of other machines, from the next launch on; the list
+    /// replaces the one before. Check mode keeps no notes on such accesses.
     pub fn set_peers(&self, peers: &[&Machine]) {
         self.memory.set_peers(peers.iter().map(|peer| Arc::downgrade(&peer.memory)).collect());
     }
@@ -314,8 +319,8 @@ impl Machine {
     /// decoded when it is first launched.
     ///
     /// # Errors
-    /// [`LoadError::WrongTarget`] if it is for another target, [`LoadError::WrongFeatures`] if for other features of it,
-    /// [`LoadError::Memory`] if there is no memory for it.
+    /// [`LoadError::WrongTarget`] if it is for another target, [`LoadError::WrongFeatures`] if for other features of
+    /// it, [`LoadError::Memory`] if there is no memory for it.
     pub fn load(&self, object: &CodeObject) -> Result<LoadedModule, LoadError> {
         if !object.target().covers(self.gfx) {
             return Err(LoadError::WrongTarget { code_object: object.target(), machine: self.gfx });

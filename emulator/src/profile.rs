@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::code_object::KernelInfo;
 use crate::exec::op::Unit;
@@ -26,7 +26,7 @@ pub struct Profile {
 }
 
 /// The counts of one instruction.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct InstructionProfile {
     /// Address, relative to the code object's load address.
@@ -37,7 +37,7 @@ pub struct InstructionProfile {
     pub unit: Unit,
     /// Addresses of the calls that it was executed under, innermost first. An instruction has counts of its own for
     /// each stack of calls.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<u64>,
     /// Source position, innermost function first, through inlined functions and calls alike.
     pub source: Vec<SourceLine>,
@@ -47,7 +47,7 @@ pub struct InstructionProfile {
 }
 
 /// Counts of one or several instructions.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Counts {
     /// Times that a wave executed it.
@@ -71,7 +71,8 @@ pub struct Counts {
 }
 
 impl Counts {
-    pub(crate) fn add(&mut self, other: &Counts) {
+    /// Adds those of others.
+    pub fn add(&mut self, other: &Counts) {
         self.executed += other.executed;
         self.active_lanes += other.active_lanes;
         self.lanes += other.lanes;
@@ -85,6 +86,32 @@ impl Counts {
 }
 
 impl Profile {
+    /// From counts that were kept somewhere.
+    pub fn new(
+        kernel: String,
+        gfx: Gfx,
+        waves_per_simd: u32,
+        instructions: Vec<InstructionProfile>,
+    ) -> Profile {
+        Profile { kernel, gfx: gfx.name(), waves_per_simd, instructions }
+    }
+
+    /// Adds the counts of another launch of the kernel.
+    pub fn add(&mut self, other: &Profile) {
+        let key = |instruction: &InstructionProfile| (instruction.pc, instruction.calls.clone());
+        let mut at: BTreeMap<_, usize> = self.instructions.iter().map(key).zip(0..).collect();
+        for instruction in &other.instructions {
+            match at.get(&key(instruction)) {
+                Some(&at) => self.instructions[at].counts.add(&instruction.counts),
+                None => {
+                    at.insert(key(instruction), self.instructions.len());
+                    self.instructions.push(instruction.clone());
+                }
+            }
+        }
+        self.instructions.sort_by(|one, other| one.pc.cmp(&other.pc));
+    }
+
     /// The counts of everything together.
     pub fn total(&self) -> Counts {
         let mut total = Counts::default();

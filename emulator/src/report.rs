@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::fault::Site;
+use crate::fault::{FaultReport, Site};
 use crate::gfx::Gfx;
 use crate::profile::Profile;
 
@@ -22,6 +22,18 @@ pub struct Report {
     pub lane_instructions: u64,
     /// Counts per instruction, if the launch asked for them.
     pub profile: Option<Box<Profile>>,
+    /// What check mode found and went on behind, if the launch asked for that, in the order in which it came up.
+    pub findings: Vec<Finding>,
+}
+
+/// Something that check mode found and went on behind.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Finding {
+    /// The first time.
+    pub report: FaultReport,
+    /// How often the same came up at the same instruction (for a race, with the same other instruction).
+    pub count: u64,
 }
 
 impl Report {

@@ -50,11 +50,17 @@ fn frames(context: &Context<Reader>, pc: u64) -> Option<Vec<SourceLine>> {
         let Some(location) = frame.location else { continue };
         let function = frame.function.as_ref().and_then(|name| name.raw_name().ok());
         lines.push(SourceLine {
-            function: function.map(|name| addr2line::demangle_auto(name, None).into_owned()),
+            function: function.map(|name| demangle(&name)),
             file: location.file.unwrap_or("?").to_owned(),
             line: location.line.unwrap_or(0),
             column: location.column.unwrap_or(0),
         });
     }
     Some(lines)
+}
+
+/// The name of a function or kernel as its author wrote it, from one that a C++ or Rust compiler has mangled; others
+/// stay as they are.
+pub fn demangle(name: &str) -> String {
+    addr2line::demangle_auto(name.into(), None).into_owned()
 }

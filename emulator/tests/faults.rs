@@ -40,11 +40,12 @@ struct How {
     shuffle: Option<u64>,
     /// So many times the workgroups that it asks for.
     times: u32,
+    keep_going: bool,
 }
 
 /// Runs a case with every check and gives the report, addresses relative to where memory starts.
 fn run(head: &str) -> String {
-    run_as(head, How { threads: 0, shuffle: None, times: 1 })
+    run_as(head, How { threads: 0, shuffle: None, times: 1, keep_going: false })
 }
 
 fn run_as(head: &str, how: How) -> String {
@@ -89,6 +90,7 @@ fn run_as(head: &str, how: How) -> String {
     let module = machine.load(&kernel.build()).expect("loads");
     let mut options = LaunchOptions::default();
     (options.check, options.threads, options.shuffle) = (true, how.threads, how.shuffle);
+    options.keep_going = how.keep_going;
     options.instruction_budget = u64::from(setting("budget").map_or(1 << 20, |_| number("budget")));
     let launch = Launch {
         grid: [number("grid") * how.times, 1, 1],
@@ -98,9 +100,14 @@ fn run_as(head: &str, how: How) -> String {
         options,
     };
     let kernel = module.kernel("test").expect("the kernel");
-    match machine.launch(&kernel, &launch) {
-        Ok(_) => "passes\n".into(),
-        Err(report) => support::relative(&report.to_string(), start) + "\n",
+    let result = machine.launch(&kernel, &launch);
+    let first = match &result {
+        Ok(report) => report.findings.first().map(|finding| &finding.report),
+        Err(report) => Some(report.findings().first().map_or(report, |finding| &finding.report)),
+    };
+    match first {
+        None => "passes\n".into(),
+        Some(report) => support::relative(&report.to_string(), start) + "\n",
     }
 }
 
@@ -123,6 +130,16 @@ fn reports_are_as_recorded() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_first_finding_of_a_launch_that_goes_on_is_the_report_of_one_that_does_not() {
+    for case in cases() {
+        for threads in [1, 0] {
+            let report = run_as(&case.head, How { threads, shuffle: None, times: 1, keep_going: true });
+            assert_eq!(report, case.report, "{}", case.path.display());
+        }
+    }
 }
 
 /// The kinds of broken kernels, and for each a kernel that looks alike and is right.
@@ -170,7 +187,7 @@ fn each_kind_has_three_broken_kernels_and_one_that_is_right() {
 fn reports_are_the_same_whatever_the_threads() {
     for case in cases() {
         for (shuffle, times) in [(None, 1), (None, 16), (Some(1), 1), (Some(2), 16), (Some(3), 16)] {
-            let how = How { threads: 1, shuffle, times };
+            let how = How { threads: 1, shuffle, times, keep_going: false };
             let expected = run_as(&case.head, how);
             for threads in [2, 4] {
                 let how = How { threads, ..how };

@@ -75,6 +75,46 @@ const SEPARATE_IDS: &str = "
     global_store_dword v4, v3, s[8:9] ; dc708000 00080304
 ";
 
+/// Writes the smallest f16 as an f32.
+// asm Gfx1100
+const WIDEN: &str = "
+    s_load_b64 s[8:9], s[0:1], null ; f4040200 f8000000
+    v_mov_b32_e32 v1, 0 ; 7e020280
+    v_mov_b32_e32 v3, 1 ; 7e060281
+    v_cvt_f32_f16_e32 v2, v3.l ; 7e041703
+    s_waitcnt lgkmcnt(0) ; bf89fc07
+    global_store_b32 v1, v2, s[8:9] ; dc6a0000 00080201
+";
+
+/// Libraries that were linked with `-ffast-math` set it for the whole program.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn denormals_are_there_whatever_the_calling_program_has_set() {
+    fn set(value: u32) -> u32 {
+        let mut before = 0u32;
+        let (old, new) = (&raw mut before, &raw const value);
+        // SAFETY: the instructions access the variables; the settings are those of the processor's manual.
+        unsafe { std::arch::asm!("stmxcsr [{}]", "ldmxcsr [{}]", in(reg) old, in(reg) new) };
+        before
+    }
+    let machine = machine(Gfx::Gfx1100);
+    let out = machine.alloc(4).unwrap();
+    let mut kernel = Kernel::new(Gfx::Gfx1100, WIDEN);
+    kernel.args = &[(8, "global_buffer")];
+    for check in [false, true] {
+        let mut options = LaunchOptions::default();
+        options.check = check;
+        // Denormals are zero, and rounding is up.
+        let flush = 0x1f80 | 1 << 15 | 1 << 6 | 2 << 13;
+        let before = set(flush);
+        let result = launch(&machine, &kernel.build(), [1; 3], [1; 3], &out.to_le_bytes(), options);
+        let after = set(before) & !0x3f;
+        result.unwrap();
+        assert_eq!(words(&machine, out, 1), [2f32.powi(-24).to_bits()]);
+        assert_eq!(after, flush, "the program's settings are what they were");
+    }
+}
+
 #[test]
 fn work_item_ids_have_registers_of_their_own_on_gfx10() {
     let machine = machine(Gfx::Gfx1030);

@@ -52,12 +52,15 @@ macro_rules! debug_is_display {
     };
 }
 
+mod abi;
 #[macro_use]
 mod api;
 mod codes;
 mod emulated;
 mod error;
+mod host_access;
 mod image;
+pub mod journal;
 mod real;
 mod report;
 mod select;
@@ -69,11 +72,14 @@ pub use codes::*;
 pub use emulated::graph::CaptureError;
 pub use emulated::occupancy::{Limit, Occupancy, occupancy};
 pub use error::{Error, LastError, last_error};
+pub use host_access::amdhip64_host_access;
 pub use image::check_image;
 pub use real::{LIBRARY_VARIABLE, RealLibraryError, amdhip64_is_candle_amdgpu};
 pub use report::*;
 pub use select::{
     BackendInfo, BackendKind, Choice, DEFAULT_TARGETS, DEVICE_VARIABLE, SelectError, backend_info, choose,
 };
-pub use settings::{BUDGET_VARIABLE, CHECK_VARIABLE, PATIENCE_VARIABLE, PROFILE_VARIABLE, SEED_VARIABLE};
+pub use settings::{
+    BUDGET_VARIABLE, CHECK_VARIABLE, JOURNAL_VARIABLE, PATIENCE_VARIABLE, PROFILE_VARIABLE, SEED_VARIABLE,
+};
 pub use types::*;

@@ -18,6 +18,7 @@ use amdgpu_emulator::{Gfx, MachineError};
 
 use crate::codes::*;
 use crate::emulated::Runtime;
+use crate::journal;
 use crate::real::{RealLibrary, RealLibraryError};
 use crate::report::{TakesText, takes_text};
 use crate::settings::Settings;
@@ -151,6 +152,9 @@ fn select() -> Result<Selected, SelectError> {
     };
     let settings = Settings::get()?;
     let emulated = |targets: &[Gfx], reason| -> Result<Selected, SelectError> {
+        journal::write(|| journal::Entry::Devices {
+            targets: targets.iter().map(|gfx| gfx.name().to_owned()).collect(),
+        });
         Ok(Selected {
             backend: Backend::Emulated(Box::new(Runtime::new(targets, &settings.options)?)),
             reason,

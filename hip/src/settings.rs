@@ -9,11 +9,16 @@ use std::time::Duration;
 use amdgpu_emulator::{LaunchOptions, Running, Watch};
 
 use crate::api::WARN_VARIABLE;
+use crate::journal::Journal;
 use crate::report::LaunchRecord;
 use crate::select::SelectError;
 
 /// The variable that switches check mode on for a whole process.
 pub const CHECK_VARIABLE: &str = "CANDLE_AMDGPU_CHECK";
+
+/// The variable that names a file for what emulated devices run and find, for another program to read; see
+/// [`journal`](crate::journal).
+pub const JOURNAL_VARIABLE: &str = "CANDLE_AMDGPU_JOURNAL";
 
 /// The variable that switches profiling on for a whole process, and says where the lines go.
 pub const PROFILE_VARIABLE: &str = "CANDLE_AMDGPU_PROFILE";
@@ -35,6 +40,7 @@ pub(crate) struct Settings {
     /// How devices run launches before anyone changes it.
     pub(crate) options: LaunchOptions,
     profile: Option<ProfileOutput>,
+    pub(crate) journal: Option<Journal>,
 }
 
 impl Settings {
@@ -58,8 +64,13 @@ impl Settings {
         if let Some(text) = value(CHECK_VARIABLE) {
             match text.to_str() {
                 Some("1") => options.check = true,
+                Some("all") => (options.check, options.keep_going) = (true, true),
                 Some("0") => {}
-                _ => wrong(CHECK_VARIABLE, &text, "must be 1 (on) or 0 (off)"),
+                _ => wrong(
+                    CHECK_VARIABLE,
+                    &text,
+                    "must be 1 (on), all (on, and go on behind findings) or 0 (off)",
+                ),
             }
         }
         if let Some(text) = value(SEED_VARIABLE) {
@@ -89,13 +100,26 @@ impl Settings {
         let mut profile = None;
         if let Some(text) = value(PROFILE_VARIABLE).filter(|text| text != "0") {
             options.profile = true;
-            match ProfileOutput::open(&text) {
-                Ok(output) => profile = Some(output),
-                Err(error) => wrong(PROFILE_VARIABLE, &text, &format!("the file cannot be written: {error}")),
+            match text.to_str() {
+                Some("journal") if value(JOURNAL_VARIABLE).is_some() => {}
+                Some("journal") => wrong(PROFILE_VARIABLE, &text, &format!("needs {JOURNAL_VARIABLE}")),
+                _ => match ProfileOutput::open(&text) {
+                    Ok(output) => profile = Some(output),
+                    Err(error) => {
+                        wrong(PROFILE_VARIABLE, &text, &format!("the file cannot be written: {error}"));
+                    }
+                },
+            }
+        }
+        let mut journal = None;
+        if let Some(file) = value(JOURNAL_VARIABLE) {
+            match Journal::open(&file) {
+                Ok(open) => journal = Some(open),
+                Err(error) => wrong(JOURNAL_VARIABLE, &file, &format!("the file cannot be written: {error}")),
             }
         }
         if problems.is_empty() {
-            Ok(Settings { options, profile })
+            Ok(Settings { options, profile, journal })
         } else {
             Err(SelectError::Variables(problems.join("; ")))
         }
@@ -181,7 +205,9 @@ mod tests {
         let options = read(&values).unwrap().options;
         assert_eq!((options.check, options.shuffle, options.instruction_budget), (true, Some(7), 1000));
         assert_eq!(options.watch.unwrap().after, Duration::from_millis(500));
-        assert!(options.profile);
+        assert!(options.profile && !options.keep_going);
+        let options = read(&[(CHECK_VARIABLE, "all")]).unwrap().options;
+        assert!(options.check && options.keep_going);
         let off =
             [(CHECK_VARIABLE, "0"), (SEED_VARIABLE, ""), (PATIENCE_VARIABLE, "0"), (PROFILE_VARIABLE, "0")];
         let options = read(&off).unwrap().options;
@@ -191,7 +217,7 @@ mod tests {
     #[test]
     fn wrong_values_are_one_error() {
         for (name, value, text) in [
-            (CHECK_VARIABLE, "foo", "must be 1 (on) or 0 (off)"),
+            (CHECK_VARIABLE, "foo", "must be 1 (on), all (on, and go on behind findings) or 0 (off)"),
             (SEED_VARIABLE, "-1", "must be a whole number"),
             (WARN_VARIABLE, "no", "must be 1 (on) or 0 (off)"),
             (BUDGET_VARIABLE, "0", "must be a number of instructions"),
@@ -200,6 +226,8 @@ mod tests {
             (PATIENCE_VARIABLE, "-1", "must be a number of seconds"),
             (PATIENCE_VARIABLE, "1e99", "must be a number of seconds"),
             (PROFILE_VARIABLE, "/nowhere/x.txt", "cannot be written"),
+            (PROFILE_VARIABLE, "journal", "needs CANDLE_AMDGPU_JOURNAL"),
+            (JOURNAL_VARIABLE, "/nowhere/x.jsonl", "cannot be written"),
         ] {
             let error = read(&[(name, value)]).err().unwrap();
             assert!(error.starts_with(&format!("{name}=`{value}`: ")) && error.contains(text), "{error}");

@@ -85,7 +85,7 @@ macro_rules! programs {
     )*};
 }
 
-programs! { vector_add shared_memory prefix_sum streams graphs cooperative atomics shuffles globals device_printf }
+programs! { vector_add shared_memory prefix_sum streams graphs cooperative atomics shuffles globals copies device_printf }
 
 #[test]
 #[ignore = "needs hipcc (apt-get install hipcc)"]

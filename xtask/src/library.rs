@@ -1,11 +1,11 @@
-//! `cargo xtask libamdhip64 DIR`: the shared library for programs that were built against ROCm's.
+//! `cargo xtask libamdhip64 DIR`: the shared libraries for programs that were built against ROCm's.
 //!
 //! Cargo can link `libamdhip64.so` by itself, and programs run on it, but the loader warns that it has no symbol
 //! versions. rustc gives the linker a version script of its own, which cannot be combined with another one, so the
 //! versioned library is linked here, from the static one.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
@@ -15,48 +15,111 @@ use crate::shell;
 /// Names under which programs ask for the library: by the major version of the HIP that they were built with.
 const NAMES: [&str; 4] = ["libamdhip64.so.5", "libamdhip64.so.6", "libamdhip64.so.7", "libamdhip64.so"];
 
-/// Builds the library in release mode and puts it into `folder` under each of its names.
+/// Names of the library that compiles at run time.
+const HIPRTC: [&str; 4] = ["libhiprtc.so", "libhiprtc.so.5", "libhiprtc.so.6", "libhiprtc.so.7"];
+
+/// Names of the library for products of matrices: hipBLAS's of HIP 6 and 7, hipBLASLt's and rocBLAS's.
+const HIPBLAS: [&str; 9] = [
+    "libhipblas.so",
+    "libhipblas.so.2",
+    "libhipblas.so.3",
+    "libhipblaslt.so",
+    "libhipblaslt.so.0",
+    "libhipblaslt.so.1",
+    "librocblas.so",
+    "librocblas.so.4",
+    "librocblas.so.5",
+];
+
+/// Builds the libraries in release mode and puts them into `folder` under each of their names.
 pub fn run(folder: &Path) -> Result<()> {
     build(folder, "release")?;
     println!(
-        "{} now has the library under the names {}.\nRun a program on it with LD_LIBRARY_PATH={} PROGRAM; \
+        "{} now has the libraries under the names {}.\nRun a program on them with LD_LIBRARY_PATH={} PROGRAM; \
          CANDLE_AMDGPU_DEVICE selects the device (emulator:gfx1030, for instance).",
         folder.display(),
-        NAMES.join(", "),
+        [&NAMES[..], &HIPRTC, &HIPBLAS].concat().join(", "),
         folder.display()
     );
     Ok(())
 }
 
-fn build(folder: &Path, profile: &str) -> Result<()> {
-    let mut cargo = shell::cargo();
-    cargo.args(["rustc", "--package", "amdhip", "--lib", "--crate-type", "staticlib", "--profile", profile]);
-    shell::run(&mut cargo)?;
-    // The profile `dev` builds into a folder of another name.
-    let built = shell::target_dir().join(if profile == "dev" { "debug" } else { profile });
+/// Builds the libraries and puts them into `folder` under each of their names.
+pub fn build(folder: &Path, profile: &str) -> Result<()> {
+    let built = static_library("amdhip", profile)?;
     fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
-
-    let library = folder.join(NAMES[1]);
-    let versions = built.join("libamdhip64.map");
+    let versions = built.with_extension("map");
     let table = fs::read_to_string(shell::workspace().join("hip/functions.txt"))?;
     fs::write(&versions, version_script(&table))
         .with_context(|| format!("cannot write {}", versions.display()))?;
-    let mut cc = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
-    cc.args(["-shared", "-Wl,--gc-sections", "-Wl,-soname,libamdhip64.so.6"]);
+    let library = folder.join(NAMES[1]);
+    let mut cc = linker(NAMES[1]);
     cc.arg(format!("-Wl,--version-script={}", versions.display()));
-    cc.arg("-Wl,--whole-archive").arg(built.join("libamdhip64.a")).arg("-Wl,--no-whole-archive");
-    cc.args(["-lgcc_s", "-lpthread", "-lm", "-ldl", "-lc", "-o"]).arg(&library);
-    shell::run(&mut cc)?;
+    link_whole(cc, &built, &library)?;
+    link_names(folder, NAMES[1], &NAMES)?;
 
-    for name in NAMES.iter().filter(|name| **name != NAMES[1]) {
+    for (package, names) in [("amdgpu-hiprtc", &HIPRTC[..]), ("amdgpu-hipblas", &HIPBLAS)] {
+        let built = static_library(package, profile)?;
+        let versions = built.with_extension("map");
+        // Only the C functions: the rest is Rust's own.
+        let pattern = if package == "amdgpu-hiprtc" { "hiprtc*;" } else { "hipblas*; rocblas*;" };
+        fs::write(&versions, format!("{{\nglobal:\n  {pattern}\nlocal:\n  *;\n}};\n"))?;
+        let mut cc = linker(names[0]);
+        cc.arg(format!("-Wl,--version-script={}", versions.display()));
+        if package == "amdgpu-hipblas" {
+            // Programs that link it take HIP's functions from what it links, whatever HIP they were built with.
+            cc.arg("-Wl,--no-as-needed");
+            for name in ["libamdhip64.so.6", "libamdhip64.so.7"] {
+                let stub = built.with_file_name(name);
+                let mut empty = linker(name);
+                shell::run(empty.args(["-x", "c", "/dev/null", "-o"]).arg(&stub))?;
+                cc.arg(stub);
+            }
+        }
+        link_whole(cc, &built, &folder.join(names[0]))?;
+        link_names(folder, names[0], names)?;
+    }
+    Ok(())
+}
+
+/// Builds a package's library as a static one.
+fn static_library(package: &str, profile: &str) -> Result<PathBuf> {
+    let mut cargo = shell::cargo();
+    cargo.args(["rustc", "--package", package, "--lib", "--crate-type", "staticlib", "--profile", profile]);
+    shell::run(&mut cargo)?;
+    // The profile `dev` builds into a folder of another name.
+    let built = shell::target_dir().join(if profile == "dev" { "debug" } else { profile });
+    Ok(built.join(match package {
+        "amdhip" => "libamdhip64.a",
+        "amdgpu-hiprtc" => "libhiprtc.a",
+        _ => "libhipblas.a",
+    }))
+}
+
+/// A linker of a shared library of that name.
+fn linker(name: &str) -> Command {
+    let mut cc = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
+    cc.args(["-shared", "-Wl,--gc-sections"]).arg(format!("-Wl,-soname,{name}"));
+    cc
+}
+
+fn link_whole(mut cc: Command, library: &Path, into: &Path) -> Result<()> {
+    cc.arg("-Wl,--whole-archive").arg(library).arg("-Wl,--no-whole-archive");
+    cc.args(["-lgcc_s", "-lpthread", "-lm", "-ldl", "-lc", "-o"]).arg(into);
+    shell::run(&mut cc)
+}
+
+/// Links the other names of a library to the one that it has.
+fn link_names(folder: &Path, library: &str, names: &[&str]) -> Result<()> {
+    for name in names.iter().filter(|name| **name != library) {
         let link = folder.join(name);
         let linked = || -> std::io::Result<()> {
             if link.symlink_metadata().is_ok() {
                 fs::remove_file(&link)?;
             }
-            std::os::unix::fs::symlink(NAMES[1], &link)
+            std::os::unix::fs::symlink(library, &link)
         };
-        linked().with_context(|| format!("cannot link {} to {}", link.display(), NAMES[1]))?;
+        linked().with_context(|| format!("cannot link {} to {}", link.display(), library))?;
     }
     Ok(())
 }
@@ -75,7 +138,9 @@ fn version_script(table: &str) -> String {
         let names: String = names.iter().map(|name| format!("  {name};\n")).collect();
         script += &match index.checked_sub(1) {
             None => {
-                format!("{version} {{\nglobal:\n{names}  amdhip64_is_candle_amdgpu;\nlocal:\n  *;\n}};\n")
+                format!(
+                    "{version} {{\nglobal:\n{names}  amdhip64_host_access;\n  amdhip64_is_candle_amdgpu;\nlocal:\n  *;\n}};\n"
+                )
             }
             Some(before) => format!("{version} {{\nglobal:\n{names}}} {};\n", nodes[before].0),
         };
@@ -105,7 +170,7 @@ mod tests {
     fn each_version_depends_on_the_one_before() {
         let script =
             version_script("# A comment.\n\nhip_4.2\n    hipB\n    hipA\n\nhip_4.3\n    hipC\nhip_4.4\n");
-        let first = "hip_4.2 {\nglobal:\n  hipB;\n  hipA;\n  amdhip64_is_candle_amdgpu;\nlocal:\n  *;\n};\n";
+        let first = "hip_4.2 {\nglobal:\n  hipB;\n  hipA;\n  amdhip64_host_access;\n  amdhip64_is_candle_amdgpu;\nlocal:\n  *;\n};\n";
         let others = "hip_4.3 {\nglobal:\n  hipC;\n} hip_4.2;\nhip_4.4 {\nglobal:\n} hip_4.3;\n";
         assert_eq!(script, format!("{first}{others}"));
     }

@@ -2,6 +2,7 @@
 
 mod apt;
 mod candle;
+mod clients;
 mod demo;
 mod dependent;
 mod device_cargo;
@@ -72,7 +73,13 @@ enum Task {
         /// The folder to write to.
         dir: PathBuf,
     },
-    /// Build libamdhip64.so, with symbol versions, to run programs that were built for ROCm.
+    /// Run programs from PyPI that were built for ROCm on emulated devices, and print a table.
+    Clients {
+        /// Only those whose names contain this.
+        #[arg(long, value_name = "TEXT", default_value = "")]
+        only: String,
+    },
+    /// Build libamdhip64.so, with symbol versions, libhiprtc.so and libhipblas.so, to run programs that were built for ROCm.
     Libamdhip64 {
         /// The folder to write to.
         dir: PathBuf,
@@ -118,6 +125,7 @@ fn main() -> ExitCode {
         Task::New { name, path } => new::run(&name, path),
         Task::Ptx { dir, families } => ptx::run(&dir, &families),
         Task::DeviceCargo { dir } => device_cargo::run(&dir),
+        Task::Clients { only } => clients::table(&only),
         Task::Libamdhip64 { dir } => library::run(&dir),
         Task::Package { dir, gfx } => package::run(&dir, &gfx),
         Task::Table { check } => test::table(check),

@@ -5,17 +5,20 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail, ensure};
 
 use crate::setup::{self, For};
-use crate::{candle, dependent, device_cargo, documents, library, licences, newcomer, package, shell};
+use crate::{
+    candle, clients, dependent, device_cargo, documents, library, licences, newcomer, package, shell,
+};
 
 type Check = (&'static str, fn(full: bool) -> Result<()>);
 
-const CHECKS: [Check; 11] = [
+const CHECKS: [Check; 12] = [
     ("format", format),
     ("documents", documents::run),
     ("licences", licences::run),
     ("lints", lints),
     ("tests", tests),
     ("HIP programs", library::test),
+    ("clients", clients::test),
     ("documentation", documentation),
     ("dependent project", dependent::run),
     ("own kernels", newcomer::run),

@@ -49,6 +49,78 @@ pub fn page(s: &Summary, sources: &Sources) -> String {
     )
 }
 
+/// A page for all kernels of a program, those with most instructions first.
+pub fn program_page(program: &str, kernels: &[(u64, Summary)], sources: &Sources) -> String {
+    let all: u64 = kernels.iter().map(|(_, s)| s.total.executed).sum();
+    let mut html = format!(
+        "<!DOCTYPE html>\n<html lang='en'><head><meta charset='utf-8'>\
+         <meta name='viewport' content='width=device-width, initial-scale=1'>\
+         <title>{program}</title><style>{css}</style></head><body><main>\n\
+         <h1>{program}</h1><p>{kernels} on emulated devices, {instructions} wave instructions. Every number is an exact count of \
+         all launches of a kernel.</p>\n<div class='card'><table><tr><th>kernel<th style='text-align:left'>target<th>launches\
+         <th>executed<th>share<th>lanes active<th>bytes needed<th>bytes moved<th>conflicts</tr>",
+        program = escape(program),
+        css = include_str!("page.css"),
+        kernels = count(kernels.len() as u64, "kernel"),
+        instructions = grouped(all),
+    );
+    for (number, (launches, s)) in kernels.iter().enumerate() {
+        let _ = write!(
+            html,
+            "<tr><td>{name}<td>{gfx}<td class='n'>{launches}<td class='n'>{executed}<td class='n'>{share}<td class='n'>{lanes}\
+             <td class='n'>{needed}<td class='n'>{moved}<td class='n'>{conflicts}</tr>",
+            name = match number < DETAILED {
+                true => format!("<a href='#k{number}'>{}</a>", escape(&s.kernel)),
+                false => escape(&s.kernel),
+            },
+            gfx = s.gfx,
+            launches = grouped(*launches),
+            executed = grouped(s.total.executed),
+            share = percent(s.total.executed, all),
+            lanes = percent(s.total.active_lanes, s.total.lanes),
+            needed = or_dot(s.memory.needed),
+            moved = or_dot(s.memory.moved),
+            conflicts = or_dot(s.total.bank_conflicts),
+        );
+    }
+    html += "</table></div>\n";
+    for (number, (launches, s)) in kernels.iter().enumerate().take(DETAILED) {
+        let sizes = |sizes: [u32; 3]| sizes.map(|n| n.to_string()).join(" × ");
+        let _ = write!(
+            html,
+            "<h1 id='k{number}' style='margin-top:56px'>{name}</h1><p>{launches} on {gfx}, {groups} in all; the last launch had \
+             {grid} of {workgroup}. {vgprs} VGPRs, {sgprs} SGPRs, {lds} bytes of LDS, {scratch} of scratch memory; {fit} on a \
+             SIMD.</p>\n<div class='card'>{mix}{units}</div>\n<h2>Source</h2>\n{source}\n\
+             <h2>Calls</h2>\n<div class='card'>{flame}</div>\n<h2>Instructions</h2>\n<div class='card'>{instructions}</div>\n",
+            name = escape(&s.kernel),
+            launches = count(*launches, "launch").replace("launchs", "launches"),
+            gfx = s.gfx,
+            groups = count(s.workgroups, "workgroup"),
+            grid = sizes(s.grid),
+            workgroup = sizes(s.workgroup),
+            vgprs = s.vgprs,
+            sgprs = s.sgprs,
+            lds = s.lds_bytes,
+            scratch = s.scratch_bytes,
+            fit = count(s.waves_per_simd.into(), "wave"),
+            mix = chart::mix(&s.units, s.total.executed),
+            units = units(s),
+            source = source(s, sources),
+            flame = chart::flame(s),
+            instructions = instructions(s),
+        );
+    }
+    let _ = writeln!(
+        html,
+        "<footer>candle-amdgpu {}, on the emulator: exact counts, no times.</footer>\n</main></body></html>",
+        env!("CARGO_PKG_VERSION")
+    );
+    html
+}
+
+/// Kernels of a program that have more than a line.
+const DETAILED: usize = 20;
+
 fn tiles(s: &Summary) -> String {
     let per_element = match s.elements {
         0 => "there is no buffer".to_owned(),

@@ -11,13 +11,14 @@ mod terminal;
 use crate::output::print_json;
 use crate::subject::{ARGUMENTS, Ended, Ready, Subject};
 use amdhip64::LaunchRecord;
+use amdhip64::journal::KernelProfile;
 use anyhow::{Context, Result};
 use clap::Args;
 use peaks::Peaks;
 use sources::Sources;
 use std::path::{Path, PathBuf};
 use summary::Summary;
-pub use summary::count;
+pub use summary::{count, grouped};
 
 /// Run one kernel on the emulator and show where its instructions and bytes went
 ///
@@ -134,6 +135,14 @@ impl Report {
 pub fn report(ready: &Ready, record: &LaunchRecord) -> Result<Report> {
     let summary = Summary::new(ready, record, Peaks::of(record.gfx))?;
     Ok(Report { summary, sources: Sources::new(Vec::new()) })
+}
+
+/// Writes a page for the kernels of another program.
+pub fn write_program_page(path: &Path, program: &str, kernels: &[KernelProfile]) -> Result<()> {
+    let summaries = kernels.iter().map(|kernel| Ok((kernel.launches, Summary::of_program(kernel)?)));
+    let mut summaries = summaries.collect::<Result<Vec<_>>>()?;
+    summaries.sort_by_key(|(_, summary)| std::cmp::Reverse(summary.total.executed));
+    write(path, &html::program_page(program, &summaries, &Sources::new(Vec::new())))
 }
 
 fn write(path: &Path, text: &str) -> Result<()> {

@@ -3,8 +3,9 @@
 use super::operations;
 use super::peaks::Peaks;
 use crate::subject::Ready;
-use amdgpu_emulator::profile::{Counts, InstructionProfile};
+use amdgpu_emulator::profile::{Counts, InstructionProfile, Profile};
 use amdgpu_emulator::{Gfx, Unit};
+use amdhip64::journal::KernelProfile;
 use amdhip64::{LaunchRecord, Limit, Occupancy, occupancy};
 use anyhow::{Context, Result};
 use serde::Serialize;
@@ -98,20 +99,6 @@ impl Summary {
         let vector = units.get(&Unit::Vmem).copied().unwrap_or_default();
         let memory =
             Traffic { buffers: ready.memory_bytes(), needed: vector.bytes_needed, moved: vector.bytes_moved };
-        let mut with_calls = with_calls(&profile.instructions);
-        let mut lines: Vec<LineRow> = Vec::new();
-        for (line, counts) in profile.by_source_line() {
-            let at = line.map(|line| (&*line.file, line.line));
-            let with_calls = at.and_then(|at| with_calls.remove(&at)).unwrap_or(counts.executed);
-            let (file, line) = (at.map(|(file, _)| file.to_owned()), at.map_or(0, |(_, line)| line));
-            lines.push(LineRow { file, line, with_calls, counts });
-        }
-        lines.extend(with_calls.into_iter().map(|((file, line), with_calls)| LineRow {
-            file: Some(file.to_owned()),
-            line,
-            with_calls,
-            counts: Counts::default(),
-        }));
         Ok(Summary {
             kernel: record.kernel.clone(),
             gfx: record.gfx.name(),
@@ -133,11 +120,65 @@ impl Summary {
             memory,
             roofline: Roofline::new(&profile.instructions, memory, peaks),
             units: units.into_iter().map(|(unit, counts)| UnitRow { unit, counts }).collect(),
-            lines,
+            lines: lines(profile),
             folded: profile.folded(),
             instructions: profile.instructions.clone(),
         })
     }
+
+    /// All launches of a kernel of another program, whose buffers nobody knows.
+    pub fn of_program(counted: &KernelProfile) -> Result<Summary> {
+        let gfx: Gfx = counted.gfx.parse()?;
+        let kernel = amdgpu_emulator::demangle(&counted.kernel);
+        let profile = Profile::new(kernel, gfx, counted.waves_per_simd, counted.instructions.clone());
+        let units: BTreeMap<Unit, Counts> = profile.by_unit();
+        let vector = units.get(&Unit::Vmem).copied().unwrap_or_default();
+        let memory = Traffic { buffers: 0, needed: vector.bytes_needed, moved: vector.bytes_moved };
+        Ok(Summary {
+            gfx: gfx.name(),
+            grid: counted.grid,
+            workgroup: counted.block,
+            launch_lds_bytes: 0,
+            workgroups: counted.workgroups,
+            waves: counted.waves,
+            wave_size: counted.wave_size,
+            vgprs: counted.vgprs,
+            sgprs: counted.sgprs,
+            lds_bytes: counted.lds_bytes,
+            scratch_bytes: counted.scratch_bytes,
+            code_bytes: counted.code_bytes,
+            waves_per_simd: counted.waves_per_simd,
+            occupancy_limit: "",
+            elements: 0,
+            total: profile.total(),
+            memory,
+            roofline: Roofline::new(&profile.instructions, memory, Peaks::of(gfx)),
+            units: units.into_iter().map(|(unit, counts)| UnitRow { unit, counts }).collect(),
+            lines: lines(&profile),
+            folded: String::new(),
+            kernel: profile.kernel,
+            instructions: profile.instructions,
+        })
+    }
+}
+
+/// The source lines, most executed first, and then those that only call.
+fn lines(profile: &Profile) -> Vec<LineRow> {
+    let mut with_calls = with_calls(&profile.instructions);
+    let mut lines: Vec<LineRow> = Vec::new();
+    for (line, counts) in profile.by_source_line() {
+        let at = line.map(|line| (&*line.file, line.line));
+        let with_calls = at.and_then(|at| with_calls.remove(&at)).unwrap_or(counts.executed);
+        let (file, line) = (at.map(|(file, _)| file.to_owned()), at.map_or(0, |(_, line)| line));
+        lines.push(LineRow { file, line, with_calls, counts });
+    }
+    lines.extend(with_calls.into_iter().map(|((file, line), with_calls)| LineRow {
+        file: Some(file.to_owned()),
+        line,
+        with_calls,
+        counts: Counts::default(),
+    }));
+    lines
 }
 
 /// Instructions by each position in their stacks, but not those of the standard library.

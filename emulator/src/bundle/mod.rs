@@ -215,12 +215,9 @@ struct Entry {
 }
 
 impl Entry {
-    /// The target that its name ends with, as clang writes it now (`…-amdhsa--gfx906`) and has written it
-    /// (`…-amdhsa-gfx906`, `…-amdhsa-unknown-gfx906`).
+    /// The target that its name ends with.
     fn target(&self) -> &str {
-        let target = self.name.split_once("amdhsa").map_or("", |(_, target)| target);
-        let target = target.trim_start_matches('-');
-        target.strip_prefix("unknown-").unwrap_or(target)
+        target_of(&self.name).unwrap_or("")
     }
 
     /// Whether a loader takes it for a device of target `gfx`: for its very target, or for a generic one.
@@ -230,6 +227,14 @@ impl Entry {
             .is_ok_and(|named| named.covers(gfx) && matches!(named, CodeTarget::Generic(_)) == generic);
         covers && Features::from_name(target).fit(Features::of_device(gfx))
     }
+}
+
+/// The target that a triple ends with, as clang writes it now (`amdgcn-amd-amdhsa--gfx906`), has written it
+/// (`…-amdhsa-gfx906`, `…-amdhsa-unknown-gfx906`), and LLVM does from 23 on (`amdgpu9.06-amd-amdhsa-unknown-gfx906`).
+pub(crate) fn target_of(triple: &str) -> Option<&str> {
+    let (_, target) = triple.split_once("amd-amdhsa")?;
+    let target = target.trim_start_matches('-');
+    Some(target.strip_prefix("unknown-").unwrap_or(target))
 }
 
 /// The code objects for AMDGPU in an uncompressed bundle.
@@ -242,7 +247,7 @@ fn entries(bytes: &[u8]) -> Result<Vec<Entry>, BundleError> {
         whole &= range.end <= bytes.len();
         let name = String::from_utf8_lossy(name);
         // Not `hip-spirv64-amd-amdhsa--amdgcnspirv`; the host's entry has no contents.
-        if !range.is_empty() && name.contains("amdgcn-amd-amdhsa") {
+        if !range.is_empty() && target_of(&name).is_some_and(|target| !target.ends_with("spirv")) {
             entries.push(Entry { name: name.into_owned(), range });
         }
     })?;
@@ -412,5 +417,24 @@ fn images(bytes: &[u8]) -> Result<Vec<Image<'_>>, ObjectError> {
             false => Cow::Borrowed(bundle),
         };
         images.push(Image { entries: Some(entries(&bytes)?), bytes });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_spelling_of_a_triple_has_its_target() {
+        for (triple, target) in [
+            ("hipv4-amdgcn-amd-amdhsa--gfx90a:xnack-", Some("gfx90a:xnack-")),
+            ("hip-amdgcn-amd-amdhsa-gfx906", Some("gfx906")),
+            ("amdgcn-amd-amdhsa-unknown-gfx906", Some("gfx906")),
+            ("amdgpu11.00-amd-amdhsa-unknown-gfx1100", Some("gfx1100")),
+            ("hip-spirv64-amd-amdhsa--amdgcnspirv", Some("amdgcnspirv")),
+            ("host-x86_64-unknown-linux--", None),
+        ] {
+            assert_eq!(target_of(triple), target, "{triple}");
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! From a launch to waves: what the command processor and the dispatcher do.
 
+mod floats;
 mod order;
 mod scratch;
 mod threads;

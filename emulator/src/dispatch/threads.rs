@@ -5,13 +5,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use super::Dispatch;
+use super::floats::Ieee;
 use super::order::permute;
 use super::worker::Worker;
 use crate::exec::op::{Dst, Unit};
 use crate::exec::{Op, Tally, check, gws};
 use crate::fault::{Fault, FaultReport, Site};
 use crate::memory::Track;
-use crate::report::Report;
+use crate::report::{Finding, Report};
 
 /// Work-items that are worth another thread: starting one costs more than a few waves.
 const WORTH_A_THREAD: u64 = 2048;
@@ -37,6 +38,7 @@ pub(super) struct Progress {
 struct Outcome {
     report: Report,
     profile: Option<Tally>,
+    findings: Vec<Finding>,
     /// The first workgroup that faulted, and how.
     fault: Option<(u64, Fault, Site)>,
 }
@@ -89,6 +91,7 @@ impl Progress {
     fn add(&self, worker: &mut Worker<'_>) {
         let mut outcome = self.outcome.lock().unwrap_or_else(PoisonError::into_inner);
         outcome.report.add(&worker.report);
+        outcome.findings.extend(worker.take_findings());
         if let Some(profile) = worker.env.profile.take() {
             match &mut outcome.profile {
                 Some(total) => total.add(&profile),
@@ -170,6 +173,7 @@ impl Dispatch<'_> {
 
     /// Runs workgroups until there are none left, and gives back the notes of check mode.
     fn work<'a>(&'a self, progress: &Progress, track: Option<Track<'a>>) -> Option<Track<'a>> {
+        let _ieee = Ieee::new();
         let is_shared = track.as_ref().is_some_and(Track::is_shared);
         let mut worker = Worker::new(self, track);
         'work: loop {
@@ -197,6 +201,7 @@ impl Dispatch<'_> {
 
     /// Runs workgroups by turns, as many at a time as may be on a device, since they may wait for each other.
     fn work_together(&self, progress: &Progress) {
+        let _ieee = Ieee::new();
         let most = if self.launch.options.cooperative { usize::MAX } else { MOST_RESIDENT };
         let mut resident: Vec<(u64, Worker<'_>)> = Vec::new();
         let mut idle: Vec<Worker<'_>> = Vec::new();
@@ -245,13 +250,14 @@ impl Dispatch<'_> {
 
     /// The result of all workgroups.
     fn report(&self, progress: Progress) -> Result<Report, FaultReport> {
-        let Outcome { mut report, profile, fault } =
+        let Outcome { mut report, profile, findings, fault } =
             progress.outcome.into_inner().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, fault, site)) = fault {
             // A fault resets the device.
             self.memory.gws.reset();
-            return Err(FaultReport::new(fault, &self.info.name, self.gfx, Some(site)));
+            return Err(FaultReport::new(fault, &self.info.name, self.gfx, Some(site)).behind(findings));
         }
+        report.findings = findings;
         report.profile = profile.map(|profile| Box::new(self.profile(&profile)));
         Ok(report)
     }

@@ -1,18 +1,20 @@
 //! A thread's work: workgroups, one after the other.
 
 use std::cell::RefCell;
+use std::collections::HashMap;
+use std::mem::Discriminant;
 use std::sync::atomic::Ordering;
 
 use super::Dispatch;
 use super::order::Random;
 use super::scratch::Scratch;
 use super::threads::Progress;
-use crate::exec::check::{Around, Check};
+use crate::exec::check::{Around, Check, Found, Manner};
 use crate::exec::op::Unit;
 use crate::exec::{Code, Env, Flow, Tally, Wave};
-use crate::fault::{Fault, Site};
+use crate::fault::{Fault, FaultReport, Site};
 use crate::memory::Track;
-use crate::report::{Report, Running};
+use crate::report::{Finding, Report, Running};
 
 /// Instructions that a wave executes before the next one has its turn.
 const TURN: u64 = 1 << 16;
@@ -33,6 +35,43 @@ pub(super) struct Worker<'a> {
     /// Instructions since the clock was last looked at.
     unwatched: u64,
     pub report: Report,
+    /// What check mode found and went on behind.
+    kept: Kept,
+}
+
+/// What check mode found and went on behind.
+#[derive(Default)]
+struct Kept {
+    findings: Vec<Finding>,
+    /// Where in the findings something is: by what it is, its instruction, and a race's other one.
+    known: HashMap<(Discriminant<Fault>, u32, u64), usize>,
+}
+
+/// Findings of a launch that are told apart.
+const MOST_FINDINGS: usize = 1000;
+
+impl Kept {
+    /// Takes what the instruction that a wave has executed does wrong.
+    #[cold]
+    fn take(&mut self, check: &mut Check<'_>, wave: &Wave, dispatch: &Dispatch<'_>, workgroup: [u32; 3]) {
+        for Found { fault, lane, op } in check.kept.drain(..) {
+            let op = op.unwrap_or(wave.last);
+            let other = fault.other_access().map_or(0, |other| other.pc);
+            let key = (std::mem::discriminant(&fault), op, other);
+            match self.known.get(&key) {
+                Some(&at) => self.findings[at].count += 1,
+                None if self.findings.len() < MOST_FINDINGS => {
+                    self.known.insert(key, self.findings.len());
+                    let site = dispatch.site(workgroup, wave, op, lane);
+                    let lines = dispatch.kernel.module().lines();
+                    let fault = fault.located(|pc| lines.of_stack(pc, &[]));
+                    let report = FaultReport::new(fault, &dispatch.info.name, dispatch.gfx, Some(site));
+                    self.findings.push(Finding { report, count: 1 });
+                }
+                None => {}
+            }
+        }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -77,9 +116,12 @@ impl<'a> Worker<'a> {
         let options = &dispatch.launch.options;
         let mut env = Env::new(dispatch.code, module.base, dispatch.memory, dispatch.lds, options.perturb);
         env.profile = options.profile.then(|| Tally::new(dispatch.code.ops.len()));
-        let order = (dispatch.order_matters(), dispatch.is_split());
-        let check = |track| Check::new(waves, dispatch.lds, dispatch.code, track, order);
-        env.check = track.map(|track| Box::new(check(track)));
+        env.check = track.map(|track| {
+            // Several threads only find out whether there is anything.
+            let keep_going = options.keep_going && !track.is_shared();
+            let manner = Manner { order: dispatch.order_matters(), split: dispatch.is_split(), keep_going };
+            Box::new(Check::new(waves, dispatch.lds, dispatch.code, track, manner))
+        });
         Worker {
             dispatch,
             env,
@@ -91,6 +133,7 @@ impl<'a> Worker<'a> {
             workgroup: [0; 3],
             unwatched: 0,
             report: Report::default(),
+            kept: Kept::default(),
         }
     }
 
@@ -155,9 +198,17 @@ impl<'a> Worker<'a> {
             let before = wave.executed;
             let flow = match (self.env.check.is_some(), self.env.profile.is_some()) {
                 (false, false) => run_wave(wave, &mut self.env, turn),
-                (false, true) => run_wave_watched::<false, true>(wave, &mut self.env, turn),
-                (true, false) => run_wave_watched::<true, false>(wave, &mut self.env, turn),
-                (true, true) => run_wave_watched::<true, true>(wave, &mut self.env, turn),
+                (false, true) => run_wave_watched::<false, true>(wave, &mut self.env, turn, &mut |_, _| ()),
+                (true, is_profiled) => {
+                    let (dispatch, workgroup) = (self.dispatch, self.workgroup);
+                    let mut keep = |check: &mut Check<'_>, wave: &Wave| {
+                        self.kept.take(check, wave, dispatch, workgroup);
+                    };
+                    match is_profiled {
+                        false => run_wave_watched::<true, false>(wave, &mut self.env, turn, &mut keep),
+                        true => run_wave_watched::<true, true>(wave, &mut self.env, turn, &mut keep),
+                    }
+                }
             };
             self.env.clock += wave.executed;
             self.unwatched += wave.executed - before;
@@ -193,7 +244,7 @@ impl<'a> Worker<'a> {
             ended: clock.ended.load(Ordering::Relaxed),
             workgroups: super::workgroups(self.dispatch.launch),
             executed: self.waves[index].executed,
-            site: self.site(self.workgroup, index, None),
+            site: self.dispatch.site(self.workgroup, &self.waves[index], self.waves[index].last, None),
         });
     }
 
@@ -226,7 +277,7 @@ impl<'a> Worker<'a> {
             Some(raised) => raised,
             None => (Box::new(Fault::IllegalPc { pc: 0 }), None),
         };
-        let site = self.site(workgroup, index, lane);
+        let site = self.dispatch.site(workgroup, &self.waves[index], self.waves[index].last, lane);
         let module = self.dispatch.kernel.module();
         let fault = match *fault {
             Fault::Trap { id } => Box::new(Fault::of_trap(id, &site.source)),
@@ -238,19 +289,24 @@ impl<'a> Worker<'a> {
         (fault, site)
     }
 
-    /// Where a wave is.
-    fn site(&self, workgroup: [u32; 3], index: usize, lane: Option<u32>) -> Site {
-        let wave = &self.waves[index];
-        let op = wave.last;
-        let code = self.dispatch.code;
+    /// What check mode found and went on behind.
+    pub fn take_findings(&mut self) -> Vec<Finding> {
+        std::mem::take(&mut self.kept.findings)
+    }
+}
+
+impl Dispatch<'_> {
+    /// Where a wave is, or was when it executed an instruction.
+    fn site(&self, workgroup: [u32; 3], wave: &Wave, op: u32, lane: Option<u32>) -> Site {
+        let code = self.code;
         let pc = code.address_of(op);
-        let [size_x, size_y, _] = self.dispatch.launch.block;
+        let [size_x, size_y, _] = self.launch.block;
         let work_item = lane.map(|lane| {
             let id = wave.index * wave.size() + lane;
             [id % size_x, id / size_x % size_y, id / size_x / size_y]
         });
         let calls = code.stack_of(&wave.calls);
-        let source = self.dispatch.kernel.module().lines().of_stack(pc, &calls);
+        let source = self.kernel.module().lines().of_stack(pc, &calls);
         Site {
             workgroup,
             wave: wave.index,
@@ -282,11 +338,13 @@ pub(crate) fn run_wave(wave: &mut Wave, env: &mut Env<'_>, turn: u64) -> Flow {
     }
 }
 
-/// As [`run_wave`], with check mode's and profile mode's look at every instruction.
+/// As [`run_wave`], with check mode's and profile mode's look at every instruction. `keep` takes what check mode found
+/// and went on behind.
 fn run_wave_watched<const CHECK: bool, const PROFILE: bool>(
     wave: &mut Wave,
     env: &mut Env<'_>,
     turn: u64,
+    keep: &mut dyn FnMut(&mut Check<'_>, &Wave),
 ) -> Flow {
     let code: &Code = env.code;
     if PROFILE && let Some(profile) = &mut env.profile {
@@ -314,6 +372,9 @@ fn run_wave_watched<const CHECK: bool, const PROFILE: bool>(
         let flow = unsafe { (op.run)(wave, env, op) };
         if CHECK && let Some(check) = &mut env.check {
             check.after(wave, op);
+            if !check.kept.is_empty() {
+                keep(check, wave);
+            }
         }
         if PROFILE
             && op.unit == Unit::Branch

@@ -148,9 +148,10 @@ impl<'m> Env<'m> {
         if ended == 0 || waiting == 0 {
             return None;
         }
-        let places = self.check.as_ref()?.barrier_places(self.code, self.opened);
-        let waves = self.waves;
-        Some(self.raise(Fault::BarrierDivergence { waiting, ended, waves, places }, None))
+        let check = self.check.as_mut()?;
+        let places = check.barrier_places(self.code, self.opened);
+        let fault = Fault::BarrierDivergence { waiting, ended, waves: self.waves, places };
+        check.found(fault).map(|fault| self.raise(fault, None))
     }
 
     /// Opens the barrier if every wave that has not ended is there.

@@ -88,7 +88,7 @@ pub(crate) struct Mods {
 }
 
 /// The execution unit that an instruction is counted under.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, serde::Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, serde::Serialize, serde::Deserialize)]
 #[expect(missing_docs, reason = "the names are the manuals'")]
 pub enum Unit {
     Salu,

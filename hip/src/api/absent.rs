@@ -9,6 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use crate::codes::hipErrorNotSupported;
 use crate::codes::{hipError_t, hipSuccess};
 use crate::error::{Error, boundary, last_command_code};
+use crate::journal;
 use crate::select::{Backend, backend};
 use crate::types::hipStream_t;
 
@@ -51,9 +52,11 @@ extern "C" fn refused() -> hipError_t {
 fn warn(name: &'static str) {
     static SAID: Mutex<Option<HashSet<&'static str>>> = Mutex::new(None);
     let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
-    if said.get_or_insert_default().insert(name)
-        && std::env::var_os(WARN_VARIABLE).is_none_or(|value| value != "0")
-    {
+    if !said.get_or_insert_default().insert(name) {
+        return;
+    }
+    journal::write(|| journal::Entry::Absent { function: name.to_owned() });
+    if std::env::var_os(WARN_VARIABLE).is_none_or(|value| value != "0") {
         eprintln!("amdhip64: {name} is not there on emulated devices; it returned hipErrorNotSupported");
     }
 }

@@ -3,6 +3,7 @@
 use std::ffi::{c_int, c_uint, c_void};
 
 use super::{give, not_null};
+use crate::abi::{is_hip_5, old_memory_type};
 use crate::emulated::Runtime;
 use crate::emulated::memory::{BlockKind, FillParams};
 use crate::emulated::pool::{Pool, Width};
@@ -330,7 +331,16 @@ hip_functions! {
     /// What kind of memory an address is, and whose.
     fn hipPointerGetAttributes(attributes: *mut hipPointerAttribute_t, ptr: *const c_void) => |runtime| {
         not_null("ptr", ptr)?;
-        give("attributes", attributes, runtime.pointer_attributes(ptr))
+        let mut found = runtime.pointer_attributes(ptr);
+        if is_hip_5() {
+            let unknown = || Error::Argument {
+                name: "ptr",
+                value: format!("{ptr:?}"),
+                expected: "to HIP 5 memory that is not HIP's is an error",
+            };
+            found.type_ = old_memory_type(found.type_).ok_or_else(unknown)?;
+        }
+        give("attributes", attributes, found)
     }
 
     /// One fact about an address: memory type (2), addresses (3, 4), number (7), managed (8), device (9), range (11, 12),

@@ -1,12 +1,13 @@
 //! Memory, copies and fills in three dimensions.
 //!
-//! Arrays, which are images, are refused. `HIP_MEMCPY3D` is laid out as HIP 6 has it; HIP 5's has numbers of 32 bits.
+//! Arrays, which are images, are refused.
 
 use std::ffi::{c_int, c_uint, c_void};
 
 use super::memory::{allocate_slices, fill_rows};
 use super::per_thread::own;
 use super::{give, not_null};
+use crate::abi::{driver_copy, is_hip_5, memory_type};
 use crate::emulated::Runtime;
 use crate::emulated::memory::{CopyParams, FillParams, Region};
 use crate::error::Error;
@@ -117,7 +118,10 @@ fn driver_kind(dst: Option<bool>, src: Option<bool>) -> hipMemcpyKind {
 pub(super) unsafe fn copy_from_driver(params: *const HIP_MEMCPY3D) -> Result<CopyParams, Error> {
     not_null("copyParams", params)?;
     // SAFETY: the caller's contract.
-    let p = unsafe { *params };
+    copy_of(unsafe { driver_copy(params, is_hip_5()) })
+}
+
+fn copy_of(p: HIP_MEMCPY3D) -> Result<CopyParams, Error> {
     let (dst, to) = driver_side("dstMemoryType", p.dstMemoryType, p.dstHost, p.dstDevice, p.dstArray)?;
     let (src, from) = driver_side("srcMemoryType", p.srcMemoryType, p.srcHost, p.srcDevice, p.srcArray)?;
     // No pitch is one without gaps.
@@ -193,7 +197,7 @@ unsafe fn copy_from_2d(params: *const hip_Memcpy2D) -> Result<CopyParams, Error>
         srcY: p.srcY,
         srcZ: 0,
         srcLOD: 0,
-        srcMemoryType: p.srcMemoryType,
+        srcMemoryType: memory_type(p.srcMemoryType, is_hip_5()),
         srcHost: p.srcHost,
         srcDevice: p.srcDevice,
         srcArray: p.srcArray,
@@ -203,7 +207,7 @@ unsafe fn copy_from_2d(params: *const hip_Memcpy2D) -> Result<CopyParams, Error>
         dstY: p.dstY,
         dstZ: 0,
         dstLOD: 0,
-        dstMemoryType: p.dstMemoryType,
+        dstMemoryType: memory_type(p.dstMemoryType, is_hip_5()),
         dstHost: p.dstHost,
         dstDevice: p.dstDevice,
         dstArray: p.dstArray,
@@ -213,8 +217,7 @@ unsafe fn copy_from_2d(params: *const hip_Memcpy2D) -> Result<CopyParams, Error>
         Height: p.Height,
         Depth: 1,
     };
-    // SAFETY: the parameters are here.
-    unsafe { copy_from_driver(&params) }
+    copy_of(params)
 }
 
 /// # Safety

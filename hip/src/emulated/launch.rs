@@ -4,7 +4,7 @@ use std::ffi::c_void;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use amdgpu_emulator::{ArgKind, Fault, FaultReport, HiddenArg, KernelInfo, Launch};
+use amdgpu_emulator::{ArgKind, Fault, FaultReport, Finding, HiddenArg, KernelInfo, Launch};
 
 use super::Runtime;
 use super::facts::{MAX_GRID, MAX_WORKGROUP};
@@ -14,6 +14,7 @@ use super::stream::{Stream, StreamFault};
 use super::work::Work;
 use crate::codes::*;
 use crate::error::Error;
+use crate::journal;
 use crate::report::{LaunchRecord, print_fault, takes_text};
 use crate::settings::{BUDGET_VARIABLE, write_profile};
 use crate::types::*;
@@ -285,6 +286,18 @@ impl Runtime {
         let launch = Launch { grid, block, dynamic_lds, kernarg, options };
         let result = device.machine.launch(&function.kernel, &launch);
         self.note_peer_writes(device.ordinal);
+        journal::write(|| journal::Entry::Launch {
+            kernel: function.info.name.clone(),
+            gfx: device.gfx.name().to_owned(),
+            instructions: result.as_ref().map_or(0, |report| report.wave_instructions),
+        });
+        let findings = match &result {
+            Ok(report) => &report.findings[..],
+            Err(fault) => fault.findings(),
+        };
+        for Finding { report, count, .. } in findings {
+            journal::note(report, &report.to_string(), *count, false);
+        }
         match result {
             Ok(report) => {
                 device.count(&report);
@@ -292,6 +305,7 @@ impl Runtime {
                     let kernel = function.info.name.clone();
                     let record = LaunchRecord { kernel, gfx: device.gfx, grid, block, dynamic_lds, report };
                     write_profile(&record);
+                    journal::profile(&record, &function.info, Arc::as_ptr(&function.module).addr() as u64);
                     device.keep(record);
                 }
                 Ok(())
@@ -305,6 +319,7 @@ impl Runtime {
                     _ => String::new(),
                 };
                 let report = format!("{fault}{note}");
+                journal::note(&fault, &report, 1, true);
                 let is_told = !takes_text();
                 if is_told {
                     print_fault(&report);

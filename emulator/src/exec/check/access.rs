@@ -71,6 +71,7 @@ impl Env<'_> {
         self.count_global(lanes);
         let mut check = self.check.take()?;
         let found = check.scalar_access(self, wave, lanes, into);
+        check.no_lane();
         self.check = Some(check);
         found.map(|found| self.raise(found.fault, None))
     }
@@ -89,6 +90,7 @@ impl Env<'_> {
         self.count_global(lanes);
         let mut check = self.check.take()?;
         let found = check.access::<false>(self, wave, lanes);
+        check.no_lane();
         self.check = Some(check);
         found.map(|found| self.raise(found.fault, None))
     }
@@ -244,11 +246,27 @@ impl Check<'_> {
             let count = (follows >> lane >> 1).trailing_ones() + 1;
             let start = addresses[lane];
             let run = Run { start, end: start + u64::from(count * size), stored: stored >> lane & 1 != 0 };
-            let found = self.run::<IN_LDS>(look, run);
-            if found.is_some() {
-                return found;
+            if let Some(found) = self.run::<IN_LDS>(look, run) {
+                return Some(found);
             }
         }
+        None
+    }
+
+    /// What a scalar instruction does wrong is no lane's doing.
+    #[inline(always)]
+    fn no_lane(&mut self) {
+        self.kept.iter_mut().for_each(|found| found.lane = None);
+    }
+
+    /// What an access does wrong, if that ends the launch; otherwise it is kept.
+    #[inline(always)]
+    fn ends_with(&mut self, found: Option<Box<Found>>) -> Option<Box<Found>> {
+        let found = found?;
+        if !self.keep_going {
+            return Some(found);
+        }
+        self.kept.push(*found);
         None
     }
 
@@ -263,7 +281,10 @@ impl Check<'_> {
                 written.fill(stored);
             } else if written.iter().fold(false, |any, written| any | !written) {
                 let at = written.iter().position(|written| !written).unwrap_or(0) as u64;
-                return Some(self.uninitialised::<IN_LDS>(look, start + at));
+                let found = Some(self.uninitialised::<IN_LDS>(look, start + at));
+                if let Some(found) = self.ends_with(found) {
+                    return Some(found);
+                }
             }
         } else {
             let trusted = self.allocation(env, start)?;
@@ -278,7 +299,10 @@ impl Check<'_> {
                 return found;
             }
             if !trusted && let Some(first) = env.memory.first_unwritten(start, end - start) {
-                return Some(self.uninitialised::<IN_LDS>(look, first));
+                let found = Some(self.uninitialised::<IN_LDS>(look, first));
+                if let Some(found) = self.ends_with(found) {
+                    return Some(found);
+                }
             }
         }
         self.note_cells::<IN_LDS>(look, (start, end))
@@ -310,7 +334,10 @@ impl Check<'_> {
             Some(_) if trusted => {}
             Some(into) => {
                 if let Some(first) = env.memory.first_unwritten(start, size.min(4)) {
-                    return Some(self.uninitialised::<false>(look, first));
+                    let found = Some(self.uninitialised::<false>(look, first));
+                    if let Some(found) = self.ends_with(found) {
+                        return Some(found);
+                    }
                 }
                 for dword in 1..size.div_ceil(4) {
                     let bytes = (size - dword * 4).min(4);
@@ -366,9 +393,10 @@ impl Check<'_> {
                 let reader = readers.get_mut(n).unwrap_or(&mut none);
                 let marks = [cell.write, cell.read, *reader];
                 let marks = if writes { &marks[..] } else { &marks[..1] };
-                if marks.iter().any(|&other| self.races.may_race::<IN_LDS>(other, actor)) {
+                // Of several dwords the first is enough.
+                if found.is_none() && marks.iter().any(|&other| self.races.may_race::<IN_LDS>(other, actor)) {
                     found = self.conflict::<IN_LDS>(look, marks, mark, (IN_LDS, dword));
-                    if found.is_some() {
+                    if found.is_some() && !self.keep_going {
                         break;
                     }
                 }
@@ -384,7 +412,7 @@ impl Check<'_> {
         if self.waves.len() > 1 && (IN_LDS || self.split) {
             self.spans.push(Span { in_lds: IN_LDS, writes, start, end, actor, op: lanes.op.inst });
         }
-        found
+        self.ends_with(found)
     }
 
     /// The earlier access to a dword that `mark` races with, if any: the last write, or a read.

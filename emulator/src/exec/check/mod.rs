@@ -48,6 +48,21 @@ pub(crate) struct Check<'m> {
     split: bool,
     /// What the instruction that is executed has accessed.
     spans: Vec<Span>,
+    /// Findings do not end the launch.
+    keep_going: bool,
+    /// What the instruction that is executed does wrong, if that does not end the launch.
+    pub kept: Vec<Found>,
+}
+
+/// How check mode looks at a launch.
+#[derive(Clone, Copy)]
+pub(crate) struct Manner {
+    /// The order of workgroups may matter.
+    pub order: bool,
+    /// The waves of a workgroup may run on different compute units; see [`race`].
+    pub split: bool,
+    /// Findings do not end the launch.
+    pub keep_going: bool,
 }
 
 /// Whether any of a kernel's instructions may order workgroups, atomics that give an old value aside.
@@ -77,9 +92,11 @@ impl<'m> Check<'m> {
         lds: u32,
         code: &Code,
         global: Track<'m>,
-        (order, split): (bool, bool),
+        Manner { order, split, keep_going }: Manner,
     ) -> Check<'m> {
         Check {
+            keep_going,
+            kept: Vec::new(),
             waves: (0..waves).map(|_| Shadow::default()).collect(),
             lds_written: vec![false; lds as usize],
             lds: vec![Cell::default(); lds as usize / 4 + 1],
@@ -122,19 +139,29 @@ impl<'m> Check<'m> {
             return None;
         }
         let shadow = &mut self.waves[wave.index as usize];
-        let found = |fault| Some(Box::new(Found { fault, lane: None, op: None }));
+        let found = |fault| Found { fault, lane: None, op: None };
         if facts.branches {
             shadow.branch = op.inst + 1;
         }
         if shadow.underway != 0
-            && let Some(fault) = shadow.missing_wait(facts, table, code)
+            && let Some((fault, queue)) = shadow.missing_wait(facts, table, code)
         {
-            return found(fault);
+            if !self.keep_going {
+                return Some(Box::new(found(fault)));
+            }
+            self.kept.push(found(fault));
+            // From here on as if there were a wait.
+            shadow.drain(queue, 0);
         }
         if !facts.plain {
             if let Some(register) = shadow.uninitialised(wave, table.numbers(facts.decides)) {
                 let (register, purpose) = (name_of(register), facts.purpose);
-                return found(Fault::UninitialisedRegister { register, purpose });
+                let fault = Fault::UninitialisedRegister { register, purpose };
+                if !self.keep_going {
+                    return Some(Box::new(found(fault)));
+                }
+                self.kept.push(found(fault));
+                shadow.trust(wave, table.numbers(facts.decides));
             }
             self.stored = [u32::MAX; 2];
             let all = wave.m0();
@@ -151,8 +178,13 @@ impl<'m> Check<'m> {
         if (facts.crosses.is_some() && !wave.is_full()) || shadow.off.is_some() {
             let uses = (table.numbers(facts.decides), facts.purpose, table.numbers(facts.data));
             let found = off::step(&mut shadow.off, facts.crosses, uses, (wave, op, inst, code));
-            if found.is_some() {
-                return found;
+            if let Some(found) = found {
+                if !self.keep_going {
+                    return Some(found);
+                }
+                self.kept.push(*found);
+                // What follows from it is no finding of its own.
+                shadow.off = None;
             }
         }
         match &facts.parts[..] {
@@ -197,7 +229,10 @@ impl<'m> Check<'m> {
             if facts.is_barrier
                 && let Some(found) = lanes_off(wave)
             {
-                return Some(found);
+                if !self.keep_going {
+                    return Some(found);
+                }
+                self.kept.push(*found);
             }
             if facts.arrives {
                 let races = &mut self.races;
@@ -214,10 +249,22 @@ impl<'m> Check<'m> {
             if invalidates {
                 self.races.invalidate(wave.index, epoch);
             }
-            if stops {
+            if stops && !self.keep_going {
                 return self.unconfirmed(wave, code, view);
             }
+            while stops && let Some(found) = self.unconfirmed(wave, code, view) {
+                self.kept.push(*found);
+            }
         }
+        None
+    }
+
+    /// What the instruction that is executed does wrong, if that ends the launch; otherwise it is kept.
+    pub fn found(&mut self, fault: Fault) -> Option<Fault> {
+        if !self.keep_going {
+            return Some(fault);
+        }
+        self.kept.push(Found { fault, lane: None, op: None });
         None
     }
 

@@ -170,14 +170,29 @@ impl Shadow {
         }
     }
 
-    pub fn missing_wait(&self, facts: &Facts, table: &FactTable, code: &Code) -> Option<Fault> {
+    /// Registers count as written from here on.
+    #[cold]
+    pub fn trust(&mut self, wave: &Wave, list: &[u16]) {
+        for register in list.iter().map(|&register| usize::from(register)) {
+            match register.checked_sub(SCALARS) {
+                Some(scalar) => self.scalar[scalar] = true,
+                None => {
+                    let first = register * wave.halves();
+                    self.vector[first..first + wave.halves()].fill(u32::MAX);
+                }
+            }
+        }
+    }
+
+    /// A register that is used while a load into it is under way, and the load's queue.
+    pub fn missing_wait(&self, facts: &Facts, table: &FactTable, code: &Code) -> Option<(Fault, usize)> {
         let settled = table.numbers(facts.settled);
         let register = *settled.iter().find(|&&register| self.pending[usize::from(register)] != 0)?;
         let queue = self.queues.iter().position(|queue| {
             queue.iter().any(|load| (load.first..load.first + load.count).contains(&register))
         })?;
         let counter = counter_of(code.gfx, queue);
-        Some(Fault::MissingWait { register: name_of(usize::from(register)), counter })
+        Some((Fault::MissingWait { register: name_of(usize::from(register)), counter }, queue))
     }
 
     /// The first of some registers that was not written in an active lane.

@@ -68,7 +68,7 @@ mod types;
 
 pub use api::*;
 pub use codes::*;
-pub use cuda::{CUDA_LIBRARY_VARIABLE, CudaError};
+pub use cuda::{CUDA_LIBRARY_VARIABLE, CudaError, nvidia};
 pub use emulated::graph::CaptureError;
 pub use emulated::occupancy::{Limit, Occupancy, occupancy};
 pub use error::{Error, LastError, last_error};

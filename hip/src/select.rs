@@ -224,7 +224,7 @@ pub enum BackendKind {
     },
     /// NVIDIA GPUs, through the CUDA driver.
     Cuda {
-        /// The driver's library, as given to the loader.
+        /// The driver's library, as given to the loader, and its version.
         library: String,
         /// How many GPUs it has.
         devices: usize,

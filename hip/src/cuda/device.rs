@@ -110,7 +110,7 @@ impl Cuda {
         // The clock of `%globaltimer`, in kHz.
         p.clockInstructionRate = 1_000_000;
         // Everything that HIP has a bit for, but for surfaces.
-        p.arch = (ARCH_DYNAMIC_PARALLELISM << 1) - 1 & !ARCH_SURFACE_FUNCS;
+        p.arch = ((ARCH_DYNAMIC_PARALLELISM << 1) - 1) & !ARCH_SURFACE_FUNCS;
         Ok(p)
     }
 

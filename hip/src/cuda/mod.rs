@@ -96,7 +96,15 @@ thread_local! {
     static ENTERED: Cell<Option<(usize, u64)>> = const { Cell::new(None) };
 }
 
-/// Loads the driver and asks it for devices: the library's name, and how many devices it has.
+/// Whether this machine has NVIDIA GPUs: the driver's library with its version, and their number. Loads the driver.
+///
+/// # Errors
+/// Why it has none.
+pub fn nvidia() -> Result<(String, usize), CudaError> {
+    load()
+}
+
+/// Loads the driver and asks it for devices: the library's name and version, and how many devices it has.
 pub(crate) fn load() -> Result<(String, usize), CudaError> {
     let mut tried = Vec::new();
     for path in candidates() {
@@ -118,6 +126,10 @@ pub(crate) fn load() -> Result<(String, usize), CudaError> {
         let cuda =
             Cuda::new(functions).map_err(|problem| CudaError::NoDevice { library: name.clone(), problem })?;
         let count = cuda.devices.len();
+        let mut version = 0;
+        // SAFETY: writes the number.
+        unsafe { (cuda.functions.cuDriverGetVersion)(&mut version) };
+        let name = format!("{name} (CUDA {}.{})", version / 1000, version % 1000 / 10);
         // Another thread cannot have been first: the caller holds the lock of the selection.
         let _ = CUDA.set(cuda);
         return Ok((name, count));

@@ -1,7 +1,7 @@
 //! The functions of the CUDA driver API that stand behind HIP's, loaded at run time.
 //!
-//! They are declared here and not taken from a binding: cudarc, the maintained one that loads at run time, is what the
-//! folder `candle/` replaces, and a program with both would have two crates of that name; the others link libcuda.
+//! They are declared here and not taken from a binding: under Candle, cudarc, the maintained one that loads at run time, is
+//! replaced by a crate that stands on this one; the others link libcuda.
 
 #![allow(non_camel_case_types, missing_docs)]
 

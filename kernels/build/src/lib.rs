@@ -260,13 +260,14 @@ fn families(
     let _lock = cache::lock(cache)?;
     let compiler = Compiler { toolchain, source, cache, warn, made: AtomicUsize::new(0) };
     let objects = run(&compiler, targets)?;
+    pack(&compiler, targets, &objects)?;
     let mut families = Vec::new();
     for ((name, _), of_family) in source.families.iter().zip(&objects) {
         let mut paths = Vec::new();
         for (&target, object) in targets.iter().zip(of_family) {
             let path = match target {
                 Target::Amdgpu(_) => object.path.clone(),
-                Target::Nvptx => packed_object(name, object, warn)?,
+                Target::Nvptx => packed_path(object),
             };
             paths.push((target_name(target).to_owned(), path));
         }
@@ -279,12 +280,32 @@ fn families(
     Ok((families, compiler.made.into_inner()))
 }
 
-/// PTX as it is embedded, beside the text; made once.
-fn packed_object(family: &str, object: &Object, warn: &(dyn Fn(&str) + Sync)) -> Result<PathBuf> {
-    let path = object.path.with_extension("packed");
+/// PTX as it is embedded, beside the text.
+fn packed_path(object: &Object) -> PathBuf {
+    object.path.with_extension("packed")
+}
+
+/// Makes that of each family, if it is not there.
+fn pack(compiler: &Compiler, targets: &[Target], objects: &[Vec<Object>]) -> Result<()> {
+    let Some(ptx) = targets.iter().position(|&target| target == Target::Nvptx) else { return Ok(()) };
+    let cores = &Cores::new(thread::available_parallelism().map_or(1, usize::from));
+    let families = compiler.source.families.iter().zip(objects);
+    thread::scope(|scope| {
+        let jobs: Vec<_> = families
+            .map(|((name, _), of_family)| {
+                scope.spawn(|| cores.with(|| pack_one(compiler, name, &of_family[ptx])))
+            })
+            .collect();
+        jobs.into_iter()
+            .try_for_each(|job| job.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    })
+}
+
+fn pack_one(compiler: &Compiler, family: &str, object: &Object) -> Result<()> {
+    let path = packed_path(object);
     let kept = cache::look(&path)?;
     if kept == cache::Kept::Damaged {
-        warn(&format!("{} was damaged and is rebuilt", path.display()));
+        (compiler.warn)(&format!("{} was damaged and is rebuilt", path.display()));
     }
     if kept != cache::Kept::Intact {
         let text = fs::read_to_string(&object.path).map_err(error::io("cannot read", &object.path))?;
@@ -293,7 +314,7 @@ fn packed_object(family: &str, object: &Object, warn: &(dyn Fn(&str) + Sync)) ->
         fs::write(&path, packed).map_err(error::io("cannot write", &path))?;
         cache::seal(&path)?;
     }
-    Ok(path)
+    Ok(())
 }
 
 /// The objects of each family, in the order of `targets`. cargo locks its folder, so that the families follow each

@@ -113,7 +113,7 @@ enum Task {
         /// The profile of cargo.
         #[arg(long, default_value = "release")]
         profile: String,
-        /// Only these parts: cli, hip, host, candle.
+        /// Only these parts: cli, hip, load, host, candle, tests, examples.
         #[arg(long, value_name = "LIST", value_delimiter = ',')]
         only: Vec<String>,
     },

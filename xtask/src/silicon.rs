@@ -45,8 +45,11 @@ const HOST_TESTS: [(&str, &[&str]); 10] = [
     ("streams", &[]),
 ];
 
-/// Tests of the whole of Candle's tensor API, and those of them that read an emulator's profile.
+/// Tests of the whole of Candle's tensor API, but for one that reads an emulator's profile.
 const CANDLE_TESTS: [&str; 4] = ["cases", "errors", "force_dmmv", "values"];
+
+/// Models with weights of their own making.
+const EXAMPLES: [&str; 2] = ["generate", "train"];
 
 /// Builds for targets, `nvptx` unless others are given, under a profile of cargo, and writes programs and script to `dir`.
 pub fn run(dir: &Path, targets: &[String], profile: &str, only: &[String]) -> Result<()> {
@@ -86,6 +89,16 @@ pub fn run(dir: &Path, targets: &[String], profile: &str, only: &[String]) -> Re
         }
         step(&mut steps, "hip", "hip-silicon", 120, "env AMDHIP_TEST_SECONDS=30 bin/hip-silicon");
     }
+    if wanted("load") {
+        for binary in programs(
+            cargo(&["build", "-p", "candle-amdgpu", "--example", "load"]),
+            "load",
+            shell::workspace(),
+        )? {
+            folder.add(&binary.path, "load")?;
+        }
+        step(&mut steps, "load", "load", 200, "env CUDA_CACHE_DISABLE=1 bin/load");
+    }
     if wanted("host") {
         let mut cargo = cargo(&["test", "-p", "candle-amdgpu", "--no-run"]);
         for (name, _) in HOST_TESTS {
@@ -110,8 +123,14 @@ pub fn run(dir: &Path, targets: &[String], profile: &str, only: &[String]) -> Re
             let tests: Vec<&str> = tests.into_iter().collect();
             step(&mut steps, "candle", &name, 300, &format!("bin/{name} --exact {}", tests.join(" ")));
         }
-        let mut cargo = cargo(&["test", "-p", "candle-amdgpu-tests", "--no-run", "--target-dir"]);
-        cargo.arg(shell::target_dir()).current_dir(shell::workspace().join("candle"));
+    }
+    let in_candle = |args: &[&str]| {
+        let mut cargo = cargo(args);
+        cargo.arg("--target-dir").arg(shell::target_dir()).current_dir(shell::workspace().join("candle"));
+        cargo
+    };
+    if wanted("tests") {
+        let mut cargo = in_candle(&["test", "-p", "candle-amdgpu-tests", "--no-run"]);
         for name in CANDLE_TESTS {
             cargo.args(["--test", name]);
         }
@@ -120,6 +139,19 @@ pub fn run(dir: &Path, targets: &[String], profile: &str, only: &[String]) -> Re
             if CANDLE_TESTS.contains(&name) {
                 folder.add(&binary.path, &format!("tests-{name}"))?;
                 step(&mut steps, "tests", &format!("tests-{name}"), 300, &format!("bin/tests-{name}"));
+            }
+        }
+    }
+    if wanted("examples") {
+        let mut cargo = in_candle(&["build", "-p", "candle-amdgpu-examples"]);
+        for name in EXAMPLES {
+            cargo.args(["--bin", name]);
+        }
+        for binary in programs(cargo, "examples", shell::workspace())? {
+            let (_, name) = binary.name.split_once(' ').unwrap_or_default();
+            if EXAMPLES.contains(&name) {
+                folder.add(&binary.path, name)?;
+                step(&mut steps, "examples", name, 100, &format!("bin/{name}"));
             }
         }
     }

@@ -16,6 +16,8 @@ const OWN: hipStream_t = 2 as hipStream_t;
 const SHARED: c_uint = 3;
 /// Rows of pitched memory suit elements of so many bytes.
 const ELEMENT: c_uint = 16;
+/// `CU_POINTER_ATTRIBUTE_MEMORY_TYPE`.
+const MEMORY_TYPE: c_uint = 2;
 /// `CU_MEMORYTYPE_HOST` and `CU_MEMORYTYPE_DEVICE`.
 const HOST: c_uint = 1;
 const DEVICE: c_uint = 2;
@@ -263,13 +265,13 @@ impl Cuda {
 
     /// The driver's type of the memory at an address, 0 if it is none of the driver's.
     fn memory_type(&self, address: u64) -> c_uint {
-        self.fact(1, address).unwrap_or(0)
+        self.fact(MEMORY_TYPE, address).unwrap_or(0) as c_uint
     }
 
-    /// What the driver says of an address.
-    fn fact<T: Default>(&self, attribute: c_uint, address: u64) -> Option<T> {
-        let mut value = T::default();
-        // SAFETY: the caller of this private function names an attribute of that type.
+    /// What the driver says of an address: a number of at most 64 bits.
+    fn fact(&self, attribute: c_uint, address: u64) -> Option<u64> {
+        let mut value = 0_u64;
+        // SAFETY: the attributes that are asked for have at most as many bits.
         let code =
             unsafe { (self.functions.cuPointerGetAttribute)((&raw mut value).cast(), attribute, address) };
         (code == 0).then_some(value)
@@ -277,14 +279,14 @@ impl Cuda {
 
     fn attributes(&self, pointer: *const c_void) -> hipPointerAttribute_t {
         let address = pointer as u64;
-        let is_managed = self.fact::<c_uint>(8, address).unwrap_or(0);
+        let is_managed = self.fact(8, address).unwrap_or(0);
         let type_ = match (self.memory_type(address), is_managed) {
             (0, _) => HIP_MEMORY_TYPE_UNREGISTERED,
             (_, 1) => HIP_MEMORY_TYPE_MANAGED,
             (HOST, _) => HIP_MEMORY_TYPE_HOST,
             _ => HIP_MEMORY_TYPE_DEVICE,
         };
-        let pointer_of = |attribute| self.fact::<u64>(attribute, address).unwrap_or(0) as *mut c_void;
+        let pointer_of = |attribute| self.fact(attribute, address).unwrap_or(0) as *mut c_void;
         let mut flags = 0;
         if type_ == HIP_MEMORY_TYPE_HOST {
             // SAFETY: writes the flags; registered memory has none, and that is an error that does not matter.
@@ -293,7 +295,7 @@ impl Cuda {
         let is_known = type_ != HIP_MEMORY_TYPE_UNREGISTERED;
         hipPointerAttribute_t {
             type_,
-            device: if is_known { self.fact::<c_int>(9, address).unwrap_or(0) } else { -2 },
+            device: if is_known { self.fact(9, address).unwrap_or(0) as c_int } else { -2 },
             devicePointer: if is_known { pointer_of(3) } else { std::ptr::null_mut() },
             hostPointer: if is_known { pointer_of(4) } else { std::ptr::null_mut() },
             isManaged: is_managed as c_int,

@@ -2,8 +2,8 @@
 
 use std::ffi::{c_int, c_uint, c_void};
 
-use super::sys::{Handle, Memcpy2D, Memcpy3D, PoolProps, UNIFIED};
-use super::{Cuda, call, cuda_functions};
+use super::sys::{CUresult, Handle, Memcpy2D, Memcpy3D, PoolProps, UNIFIED};
+use super::{Cuda, Device, call, cuda_functions};
 use crate::api::{copy_from_2d, copy_from_driver, copy_params, give, not_null, own};
 use crate::emulated::memory::{CopyParams, Region};
 use crate::error::Error;
@@ -16,13 +16,40 @@ const OWN: hipStream_t = 2 as hipStream_t;
 const SHARED: c_uint = 3;
 /// Rows of pitched memory suit elements of so many bytes.
 const ELEMENT: c_uint = 16;
+/// `CUDA_ERROR_OUT_OF_MEMORY`.
+const OUT_OF_MEMORY: CUresult = 2;
+/// `CU_MEMPOOL_ATTR_RELEASE_THRESHOLD`.
+const RELEASE_THRESHOLD: c_uint = 4;
 /// `CU_POINTER_ATTRIBUTE_MEMORY_TYPE`.
 const MEMORY_TYPE: c_uint = 2;
 /// `CU_MEMORYTYPE_HOST` and `CU_MEMORYTYPE_DEVICE`.
 const HOST: c_uint = 1;
-const DEVICE: c_uint = 2;
+const ON_DEVICE: c_uint = 2;
 
 impl Cuda {
+    /// Lets a device's pool keep what is freed: else each synchronisation gives it back, and the next allocations wait for the
+    /// driver. A device without pools is left as it is.
+    pub(super) fn keep_pool(&self, device: &Device) {
+        let (mut pool, mut all) = (std::ptr::null_mut(), u64::MAX);
+        // SAFETY: writes the handle, and reads the number.
+        unsafe {
+            if (self.functions.cuDeviceGetDefaultMemPool)(&mut pool, device.raw) == 0 {
+                (self.functions.cuMemPoolSetAttribute)(pool, RELEASE_THRESHOLD, (&raw mut all).cast());
+            }
+        }
+    }
+
+    /// Gives back what the pool of the thread's device keeps.
+    fn trim_pool(&self) {
+        let mut pool = std::ptr::null_mut();
+        // SAFETY: writes the handle.
+        unsafe {
+            if (self.functions.cuDeviceGetDefaultMemPool)(&mut pool, self.current().raw) == 0 {
+                (self.functions.cuMemPoolTrimTo)(pool, 0);
+            }
+        }
+    }
+
     /// # Safety
     /// `pointer` is null or valid for writing.
     unsafe fn allocate(&self, pointer: *mut *mut c_void, size: usize) -> Result<(), Error> {
@@ -30,8 +57,14 @@ impl Cuda {
         let mut address = 0;
         if size > 0 {
             // SAFETY: writes the address.
-            unsafe { call!(self.cuMemAlloc_v2(&mut address, size)) }
-                .map_err(|error| self.out_of_memory(error, size))?;
+            if unsafe { (self.functions.cuMemAlloc_v2)(&mut address, size) } == OUT_OF_MEMORY {
+                self.trim_pool();
+            }
+            if address == 0 {
+                // SAFETY: writes the address.
+                unsafe { call!(self.cuMemAlloc_v2(&mut address, size)) }
+                    .map_err(|error| self.out_of_memory(error, size))?;
+            }
         }
         // SAFETY: the caller's contract.
         unsafe { give("ptr", pointer, address as *mut c_void) }
@@ -255,9 +288,9 @@ impl Cuda {
         let known = |address| if self.memory_type(address) == 0 { HOST } else { UNIFIED };
         Ok(match kind {
             HIP_MEMCPY_HOST_TO_HOST => (HOST, HOST),
-            HIP_MEMCPY_HOST_TO_DEVICE => (DEVICE, HOST),
-            HIP_MEMCPY_DEVICE_TO_HOST => (HOST, DEVICE),
-            HIP_MEMCPY_DEVICE_TO_DEVICE | HIP_MEMCPY_DEVICE_TO_DEVICE_NO_CU => (DEVICE, DEVICE),
+            HIP_MEMCPY_HOST_TO_DEVICE => (ON_DEVICE, HOST),
+            HIP_MEMCPY_DEVICE_TO_HOST => (HOST, ON_DEVICE),
+            HIP_MEMCPY_DEVICE_TO_DEVICE | HIP_MEMCPY_DEVICE_TO_DEVICE_NO_CU => (ON_DEVICE, ON_DEVICE),
             HIP_MEMCPY_DEFAULT => (known(dst), known(src)),
             other => return Err(Error::MemcpyKind(other)),
         })

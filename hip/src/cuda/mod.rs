@@ -269,6 +269,7 @@ impl Cuda {
         let mut context = std::ptr::null_mut();
         // SAFETY: writes the handle. Retained twice, by two threads, it is the same and stays.
         unsafe { call!(self.cuDevicePrimaryCtxRetain(&mut context, device.raw))? };
+        self.keep_pool(device);
         device.context.store(context, Ordering::Release);
         Ok(context)
     }

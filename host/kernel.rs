@@ -77,12 +77,15 @@ impl Module {
     }
 }
 
-/// A code object: a module compiled for one target.
+/// The target of PTX, which every NVIDIA GPU has.
+pub const NVPTX: &str = "nvptx";
+
+/// A module compiled for one target.
 #[derive(Clone, Copy)]
 pub struct Object {
-    /// The target, such as `gfx1100`.
+    /// The target, such as `gfx1100`, or [`NVPTX`].
     pub gfx: &'static str,
-    /// An ELF file.
+    /// An ELF file; of [`NVPTX`], packed PTX.
     pub bytes: &'static [u8],
 }
 

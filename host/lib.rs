@@ -43,6 +43,7 @@ pub mod kernel;
 mod launch;
 mod layout;
 mod module;
+mod ptx;
 #[cfg(feature = "kernels")]
 pub mod reduce;
 #[cfg(feature = "verify")]

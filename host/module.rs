@@ -1,10 +1,12 @@
 //! Modules on a device: loaded once, their kernels looked up by name.
 
 use crate::faults::Fault;
-use crate::kernel::{Kernel, Module, nearest};
+use crate::kernel::{Kernel, Module, NVPTX, nearest};
+use crate::ptx::Text;
 use crate::sys::{self, hip, hipFunction_t, hipModule_t};
 use crate::{Device, Error, Function, Result};
 use amdgpu_emulator::{CodeObject, Features, Gfx, KernelInfo, ObjectError, retarget};
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ffi::CString;
 use std::fmt;
@@ -27,7 +29,14 @@ impl Modules {
         if let Some(loaded) = modules.get(&key) {
             return Ok(loaded.clone());
         }
-        // The build's own code objects need no copy.
+        // The build's own objects need no copy.
+        if object.gfx == NVPTX {
+            let loaded =
+                Loaded::from_text(device, module.name(), Cow::Borrowed(object.bytes), module.kernels())?;
+            let loaded = Arc::new(loaded);
+            modules.insert(key, loaded.clone());
+            return Ok(loaded);
+        }
         let loaded = if object.gfx == device.arch() {
             let code = CodeObject::parse_kept(object.bytes, None);
             Loaded::from_parsed(device, module.name(), object.bytes, code, module.kernels())?
@@ -48,9 +57,21 @@ impl Modules {
 pub struct Loaded {
     name: String,
     ordinal: usize,
+    code: Code,
+    entries: HashMap<String, Entry>,
+}
+
+/// The kernels' code.
+enum Code {
+    /// A code object, loaded as a whole.
+    Object(Box<LoadedObject>),
+    /// PTX, from which kernels are compiled one by one.
+    Text { text: Text, infos: Vec<KernelInfo> },
+}
+
+struct LoadedObject {
     handle: hipModule_t,
     code: CodeObject,
-    entries: HashMap<String, Entry>,
     /// Where its kernels record errors: freed after the module is unloaded.
     _fault: Option<Arc<Fault>>,
 }
@@ -77,12 +98,28 @@ unsafe impl Sync for Handle {}
 
 impl Loaded {
     pub(crate) fn from_bytes(device: &Device, name: &str, bytes: &[u8]) -> Result<Loaded> {
+        if device.arch() == NVPTX {
+            return Loaded::from_text(device, name, Cow::Owned(bytes.to_vec()), &[]);
+        }
         // Of a bundle, the code object for this device; one that the emulator does not know has an ELF file only.
         let parsed = match Gfx::from_name(device.arch()) {
             Ok(gfx) => CodeObject::parse_for(bytes, gfx),
             Err(_) => CodeObject::parse(bytes),
         };
         Loaded::from_parsed(device, name, bytes, parsed, &[])
+    }
+
+    fn from_text(
+        device: &Device,
+        name: &str,
+        bytes: Cow<'static, [u8]>,
+        kernels: &'static [Kernel],
+    ) -> Result<Loaded> {
+        let (text, infos) = Text::read(device, bytes, kernels)
+            .map_err(|reason| Error::BadCodeObject { module: name.to_owned(), reason })?;
+        let entries = entries(&infos, kernels);
+        let code = Code::Text { text, infos };
+        Ok(Loaded { name: name.to_owned(), ordinal: device.ordinal(), code, entries })
     }
 
     fn from_parsed(
@@ -111,27 +148,17 @@ impl Loaded {
         // SAFETY: `bytes` is a whole ELF file or bundle: it was checked just now.
         unsafe { hip!(hipModuleLoadData(&mut handle, bytes.as_ptr().cast()))? };
         // From here on the module is unloaded if something fails.
-        let mut loaded = Loaded {
-            name: name.to_owned(),
-            ordinal: device.ordinal(),
-            handle,
-            code,
-            entries: HashMap::new(),
-            _fault: None,
-        };
-        loaded._fault = device.faults().register(handle)?;
-        let entry = |(info, kernel): (usize, &KernelInfo)| {
-            let signature = kernels.iter().find(|k| k.name == kernel.name);
-            (kernel.name.clone(), Entry { info, kernel: signature, handle: OnceLock::new() })
-        };
-        loaded.entries = loaded.code.kernels().iter().enumerate().map(entry).collect();
-        Ok(loaded)
+        let mut object = LoadedObject { handle, code, _fault: None };
+        object._fault = device.faults().register(handle)?;
+        let entries = entries(object.code.kernels(), kernels);
+        let code = Code::Object(Box::new(object));
+        Ok(Loaded { name: name.to_owned(), ordinal: device.ordinal(), code, entries })
     }
 
-    /// The kernel of that name.
+    /// The kernel of that name. One of PTX is compiled by the driver at the first call.
     ///
     /// # Errors
-    /// If there is none.
+    /// If there is none, or the driver does not compile it.
     pub fn function(self: &Arc<Self>, name: &str) -> Result<Function> {
         let Some(entry) = self.entries.get(name) else { return Err(self.unknown(name)) };
         if entry.handle.get().is_none() {
@@ -154,9 +181,20 @@ impl Loaded {
         &self.name
     }
 
-    /// The code object.
-    pub fn code(&self) -> &CodeObject {
-        &self.code
+    /// The code object; PTX is none.
+    pub fn code(&self) -> Option<&CodeObject> {
+        match &self.code {
+            Code::Object(object) => Some(&object.code),
+            Code::Text { .. } => None,
+        }
+    }
+
+    /// The packed PTX that it was loaded from, with the records of its kernels' signatures, if it was.
+    pub fn packed_ptx(&self) -> Option<&[u8]> {
+        match &self.code {
+            Code::Object(_) => None,
+            Code::Text { text, .. } => text.packed(),
+        }
     }
 
     /// Number of the device that it is on.
@@ -164,20 +202,31 @@ impl Loaded {
         self.ordinal
     }
 
-    /// HIP's handle (`hipModule_t`), valid as long as this module.
+    /// HIP's handle (`hipModule_t`), valid as long as this module. Null for PTX that is compiled kernel by kernel, and for
+    /// other PTX before its first kernel is asked for.
     pub fn as_raw(&self) -> *mut std::ffi::c_void {
-        self.handle
+        match &self.code {
+            Code::Object(object) => object.handle,
+            Code::Text { text, .. } => text.handle(),
+        }
     }
 
     pub(crate) fn info(&self, entry: &Entry) -> &KernelInfo {
-        &self.code.kernels()[entry.info]
+        match &self.code {
+            Code::Object(object) => &object.code.kernels()[entry.info],
+            Code::Text { infos, .. } => &infos[entry.info],
+        }
     }
 
     fn resolve(&self, name: &str) -> Result<hipFunction_t> {
+        let object = match &self.code {
+            Code::Object(object) => object,
+            Code::Text { text, .. } => return text.function(name),
+        };
         let text = CString::new(name).map_err(|_| self.unknown(name))?;
         let mut function = ptr::null_mut();
         // SAFETY: the module is loaded, the name ends with a zero byte.
-        unsafe { hip!(hipModuleGetFunction(&mut function, self.handle, text.as_ptr()))? };
+        unsafe { hip!(hipModuleGetFunction(&mut function, object.handle, text.as_ptr()))? };
         Ok(function)
     }
 
@@ -201,7 +250,16 @@ impl fmt::Debug for Loaded {
     }
 }
 
-impl Drop for Loaded {
+/// An entry for each kernel, with what its Rust function states.
+fn entries(infos: &[KernelInfo], kernels: &'static [Kernel]) -> HashMap<String, Entry> {
+    let entry = |(info, kernel): (usize, &KernelInfo)| {
+        let signature = kernels.iter().find(|k| k.name == kernel.name);
+        (kernel.name.clone(), Entry { info, kernel: signature, handle: OnceLock::new() })
+    };
+    infos.iter().enumerate().map(entry).collect()
+}
+
+impl Drop for LoadedObject {
     fn drop(&mut self) {
         // SAFETY: the handle is ours; functions keep the module alive.
         unsafe { sys::hipModuleUnload(self.handle) };

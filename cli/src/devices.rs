@@ -1,13 +1,14 @@
 //! `candle-amdgpu devices`
 
 use crate::output::{print, print_json, print_table, table};
+use amdhip64::{BackendKind, DEVICE_VARIABLE};
 use anyhow::Result;
 use candle_amdgpu::kernels::{COMPILER, PREBUILT};
 use candle_amdgpu::{Device, backend};
 use clap::Args;
 use serde::Serialize;
 
-/// List the devices, AMD GPUs or emulated ones, and say why these were chosen
+/// List the devices, AMD GPUs, emulated ones or NVIDIA GPUs, and say why these were chosen
 #[derive(Args)]
 #[command(after_help = "\
 Example:
@@ -74,6 +75,16 @@ impl Devices {
             ]);
         }
         print_table(&table)?;
+        // Nobody gets an NVIDIA GPU without asking for it.
+        if amdhip64::backend_info().is_ok_and(|info| !matches!(info.kind, BackendKind::Cuda { .. }))
+            && let Ok((library, count)) = amdhip64::nvidia()
+        {
+            let devices = if count == 1 { "an NVIDIA GPU" } else { "NVIDIA GPUs" };
+            print(&format!(
+                "\n{library} has {devices}: {DEVICE_VARIABLE}=cuda selects {}, in a build with CANDLE_AMDGPU_ARCHS=nvptx",
+                if count == 1 { "it" } else { "them" }
+            ))?;
+        }
         Ok(true)
     }
 }

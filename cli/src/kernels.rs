@@ -4,7 +4,7 @@ use crate::names::{self, unknown};
 use crate::output::{print, print_json, print_table, table};
 use amdgpu_emulator::Gfx;
 use anyhow::{Context, Result, bail};
-use candle_amdgpu::kernel::Object;
+use candle_amdgpu::kernel::{NVPTX, Object};
 use candle_amdgpu::{CodeObject, Kernel, KernelInfo, kernels};
 use clap::Args;
 use serde::Serialize;
@@ -69,6 +69,9 @@ struct Argument {
     size: u32,
     nullable: bool,
 }
+
+/// Lanes of an NVIDIA GPU's wave.
+const WARP: u32 = 32;
 
 impl Kernels {
     pub fn run(self) -> Result<bool> {
@@ -153,6 +156,16 @@ impl Kernels {
                 .collect::<Result<Vec<_>>>()?;
             for kernel in module.kernels().iter().filter(|kernel| self.has_dtype(kernel)) {
                 for (object, code) in &objects {
+                    let Some(code) = code else {
+                        let info = KernelInfo::of_text(
+                            kernel.name.to_owned(),
+                            Vec::new(),
+                            kernel.geometry.max_workgroup_size,
+                            WARP,
+                        );
+                        entries.push(Entry::of(kernel, object.gfx, 0, &info));
+                        continue;
+                    };
                     let info = code.kernel(kernel.name).with_context(|| {
                         format!(
                             "the code object of {} for {} lacks {}",
@@ -161,7 +174,11 @@ impl Kernels {
                             kernel.name
                         )
                     })?;
-                    entries.push(Entry::of(kernel, self.gfx.unwrap_or(code.gfx()), info));
+                    let gfx = self.gfx.unwrap_or(code.gfx());
+                    let (lanes, lds) =
+                        (kernel.geometry.workgroup.iter().product(), kernel.geometry.lds_bytes);
+                    let waves = amdhip64::occupancy(gfx, info, lanes, lds).waves_per_simd;
+                    entries.push(Entry::of(kernel, gfx.name(), waves, info));
                 }
             }
         }
@@ -179,20 +196,24 @@ fn elements(kernel: &'static Kernel) -> impl Iterator<Item = &'static str> {
     pointers.map(|arg| arg.ty.element())
 }
 
-fn parse(family: &str, object: &Object) -> Result<CodeObject> {
+/// The code object; PTX has none before a driver compiles it, nor registers.
+fn parse(family: &str, object: &Object) -> Result<Option<CodeObject>> {
+    if object.gfx == NVPTX {
+        return Ok(None);
+    }
     CodeObject::parse(object.bytes)
+        .map(Some)
         .with_context(|| format!("the code object of {family} for {} cannot be read", object.gfx))
 }
 
 impl Entry {
     /// Of a kernel on `gfx`, whose instruction set that of its code object is.
-    fn of(kernel: &'static Kernel, gfx: Gfx, info: &KernelInfo) -> Entry {
+    fn of(kernel: &'static Kernel, gfx: &'static str, waves_per_simd: u32, info: &KernelInfo) -> Entry {
         let geometry = &kernel.geometry;
-        let lanes = geometry.workgroup.iter().product();
         Entry {
             family: kernel.family,
             name: kernel.name,
-            gfx: gfx.name(),
+            gfx,
             arguments: kernel
                 .args
                 .iter()
@@ -211,7 +232,7 @@ impl Entry {
             vgpr_spills: info.vgpr_spills,
             sgpr_spills: info.sgpr_spills,
             code_bytes: info.code_bytes,
-            waves_per_simd: amdhip64::occupancy(gfx, info, lanes, geometry.lds_bytes).waves_per_simd,
+            waves_per_simd,
             wave_size: info.wave_size,
             workgroup: geometry.workgroup,
             max_workgroup_size: info.max_workgroup_size,

@@ -3,10 +3,11 @@
 
 use crate::formula::evaluate;
 use crate::given::Given;
+use amdgpu_build::packed;
 use amdgpu_build::signature::{self, SECTION};
 use amdgpu_build::{Arg, LayoutOf, Signature};
 use anyhow::{Context, Result, bail, ensure};
-use candle_amdgpu::{CodeObject, Count, LaunchConfig};
+use candle_amdgpu::{CodeObject, Count, LaunchConfig, Loaded};
 use std::collections::HashMap;
 
 /// The record of a kernel.
@@ -19,6 +20,18 @@ pub type Values = HashMap<String, Count>;
 const MOST_WORDS: usize = 1 << 12;
 
 impl Stated {
+    /// Of a kernel of a loaded module; `None` if it has no records, or none of it.
+    pub fn of_loaded(loaded: &Loaded, kernel: &str) -> Result<Option<Stated>> {
+        match (loaded.code(), loaded.packed_ptx()) {
+            (Some(code), _) => Stated::of(code, kernel),
+            (None, Some(packed)) => {
+                let records = packed::records(packed).context("the records of the kernels' signatures")?;
+                Ok(records.into_iter().find(|record| record.name == kernel).map(Stated))
+            }
+            (None, None) => Ok(None),
+        }
+    }
+
     /// Of the kernel of this name; `None` if the code object has no records, or none of it.
     pub fn of(code: &CodeObject, kernel: &str) -> Result<Option<Stated>> {
         let Some(section) = code.section(SECTION) else { return Ok(None) };

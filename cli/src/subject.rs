@@ -172,7 +172,7 @@ impl Subject {
         }
         let stream = device.stream()?;
         let function = device.get_or_load_func(kernel.name, names::family(kernel.family)?)?;
-        let stated = Stated::of(function.module().code(), kernel.name)?;
+        let stated = Stated::of_loaded(function.module(), kernel.name)?;
         let stated = stated.context("the kernel's code object has no record of its signature")?;
         let given = self.given(&stated, &stream)?;
         self.stated(function, stream, &stated, given, LaunchConfig::auto(), lenient)
@@ -199,7 +199,7 @@ impl Subject {
         let stream = device.stream()?;
         let loaded = device.load_code_object(&path.display().to_string(), object.bytes())?;
         let function = loaded.function(&self.kernel)?;
-        let Some(stated) = Stated::of(loaded.code(), &self.kernel)? else {
+        let Some(stated) = Stated::of_loaded(&loaded, &self.kernel)? else {
             ensure!(
                 self.elements.is_none(),
                 "--elements makes arguments up from a record of their types, which {} does not have",
@@ -407,7 +407,7 @@ pub fn prepare(
 ) -> Result<Ready> {
     let stream = device.stream()?;
     let function = device.get_or_load_func(kernel.name, names::family(kernel.family)?)?;
-    let stated = Stated::of(function.module().code(), kernel.name)?;
+    let stated = Stated::of_loaded(function.module(), kernel.name)?;
     let (given, config) = made_up(kernel, elements, &stream)?;
     let names = kernel.args.iter().map(|arg| arg.name.to_owned()).collect();
     let ready = Ready { device: device.clone(), stream, function, names, given, config: None };

@@ -117,7 +117,7 @@ fn a_wrong_device_variable_is_an_error() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_candle-amdgpu"));
     let output = command.env("CANDLE_AMDGPU_DEVICE", "emulater").arg("devices").output().unwrap();
     assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("auto, hip, emulator"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("auto, hip, cuda, emulator"), "{}", stderr(&output));
 }
 
 #[test]

@@ -367,6 +367,27 @@ pub struct KernelInfo {
 }
 
 impl KernelInfo {
+    /// A kernel of which only arguments and workgroups are known, as in text that a driver compiles: no registers, no code.
+    pub fn of_text(name: String, args: Vec<KernelArg>, max_workgroup_size: u32, wave_size: u32) -> KernelInfo {
+        KernelInfo {
+            name,
+            kernarg_size: args.iter().map(|arg| arg.offset + arg.size).max().unwrap_or(0),
+            args,
+            lds_size: 0,
+            scratch_size: 0,
+            dynamic_stack: false,
+            vgprs: 0,
+            agprs: 0,
+            sgprs: 0,
+            vgpr_spills: 0,
+            sgpr_spills: 0,
+            wave_size,
+            max_workgroup_size,
+            code_bytes: 0,
+            descriptor: KernelDescriptor::default(),
+        }
+    }
+
     /// Bytes of the explicit arguments: up to the end of the last one.
     pub fn explicit_size(&self) -> u32 {
         self.args.iter().filter(|arg| !arg.is_hidden()).map(|arg| arg.offset + arg.size).max().unwrap_or(0)
@@ -388,6 +409,12 @@ pub struct KernelArg {
 }
 
 impl KernelArg {
+    /// An argument that the caller gives.
+    pub fn explicit(name: Option<String>, offset: u32, size: u32, is_pointer: bool) -> KernelArg {
+        let kind = if is_pointer { ArgKind::GlobalBuffer } else { ArgKind::ByValue };
+        KernelArg { name, offset, size, kind }
+    }
+
     /// Whether the dispatcher fills the argument in, not the caller.
     pub fn is_hidden(&self) -> bool {
         matches!(self.kind, ArgKind::Hidden(_))

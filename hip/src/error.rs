@@ -113,6 +113,10 @@ pub enum Error {
     GraphUpdate(&'static str),
     #[error("the graph's memory at {address:#x}, {size} bytes, has not been freed since the last launch")]
     GraphMemoryInUse { address: u64, size: u64 },
+    #[error("{text}{}", if *is_lost { DEVICE_LOST } else { "" })]
+    Driver { code: hipError_t, text: String, is_lost: bool },
+    #[error("the device was lost by an error before this call, {first}{DEVICE_LOST}")]
+    DeviceLost { first: String },
     #[error("limit {0} is not one that this device has")]
     Limit(u32),
     #[error("a bug in the emulated runtime: {0}")]
@@ -120,6 +124,9 @@ pub enum Error {
 }
 
 debug_is_display!(Error);
+
+/// What follows from an error that CUDA's contexts do not survive.
+const DEVICE_LOST: &str = "; the driver refuses every call from now on: end the process and start it again";
 
 impl Error {
     /// The HIP code for it.
@@ -156,7 +163,8 @@ impl Error {
             Error::Resources { .. } => hipErrorLaunchOutOfResources,
             Error::NoCallConfiguration => hipErrorMissingConfiguration,
             Error::CooperativeTooLarge { .. } => hipErrorCooperativeLaunchTooLarge,
-            Error::Fault { code, .. } => *code,
+            Error::Fault { code, .. } | Error::Driver { code, .. } => *code,
+            Error::DeviceLost { .. } => hipErrorContextIsDestroyed,
             Error::PeerAccessEnabled { .. } => hipErrorPeerAccessAlreadyEnabled,
             Error::PeerAccessNotEnabled { .. } => hipErrorPeerAccessNotEnabled,
             Error::Unsupported(_) => hipErrorNotSupported,
@@ -203,7 +211,7 @@ thread_local! {
 
 /// The last failed call of this thread, with its text. Unlike `hipGetLastError` it may be read repeatedly.
 ///
-/// Errors that the real library returned are not in it: it has a code for them and no text.
+/// Errors that libamdhip64 returned are not in it: it has a code for them and no text.
 pub fn last_error() -> Option<LastError> {
     with_state(|state| state.last.clone()).flatten()
 }

@@ -1,4 +1,4 @@
-//! The interface of libamdhip64: AMD GPUs where there are some, emulated ones elsewhere.
+//! The interface of libamdhip64: AMD GPUs where there are some, emulated ones elsewhere, NVIDIA GPUs if asked for.
 //!
 //! The crate defines HIP's C functions (`hipMalloc`, `hipModuleLaunchKernel`, …) with their C names, so that Rust
 //! code which calls them, such as rocm-rs, runs on it unchanged when both are linked into one program. It builds
@@ -11,6 +11,7 @@
 //! |---|---|
 //! | `auto`, or unset | the real GPUs if there are any, otherwise as `emulator` |
 //! | `hip` | the real GPUs; without any, every call fails and says why |
+//! | `cuda` | NVIDIA GPUs, through the CUDA driver; without any, every call fails and says why |
 //! | `emulator` | three emulated devices: gfx1100, gfx1030 and gfx90a |
 //! | `emulator:gfx90a,gfx1201` | an emulated device for each target named |
 //!
@@ -56,6 +57,7 @@ mod abi;
 #[macro_use]
 mod api;
 mod codes;
+mod cuda;
 mod emulated;
 mod error;
 mod host_access;
@@ -69,6 +71,7 @@ mod types;
 
 pub use api::*;
 pub use codes::*;
+pub use cuda::{CUDA_LIBRARY_VARIABLE, CudaError, nvidia};
 pub use emulated::graph::CaptureError;
 pub use emulated::occupancy::{Limit, Occupancy, occupancy};
 pub use error::{Error, LastError, last_error};

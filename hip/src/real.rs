@@ -1,4 +1,4 @@
-//! The real libamdhip64, loaded at run time.
+//! The libraries behind real devices: libamdhip64, loaded at run time, and HIP's functions over the CUDA driver.
 //!
 //! It is loaded with `libloading` rather than through `cubecl-hip-sys`, whose run-time resolution does not fit
 //! here: it insists on libhiprtc beside libamdhip64, looks for `libamdhip64.so` alone (no `.so.6` or `.so.7`,
@@ -13,6 +13,8 @@ use std::fmt;
 use std::path::PathBuf;
 
 use libloading::Library;
+
+use crate::cuda::{self, CudaError};
 
 /// A path to the real library, for machines where the loader does not find it.
 pub const LIBRARY_VARIABLE: &str = "CANDLE_AMDGPU_HIP_LIBRARY";
@@ -53,9 +55,17 @@ debug_is_display!(RealLibraryError);
 
 /// The loaded library, which has at least one device.
 pub(crate) struct RealLibrary {
-    library: Library,
+    source: Source,
     name: String,
     devices: usize,
+}
+
+/// Where its functions are.
+enum Source {
+    /// In libamdhip64.
+    Hip(Library),
+    /// In this crate, over the CUDA driver.
+    Cuda,
 }
 
 impl fmt::Display for RealLibrary {
@@ -95,7 +105,11 @@ impl RealLibrary {
             // SAFETY: `count` is valid for writing.
             let code = unsafe { get_count(&mut count) };
             if code == 0 && count > 0 {
-                return Ok(RealLibrary { library, name: shown, devices: count as usize });
+                return Ok(RealLibrary {
+                    source: Source::Hip(library),
+                    name: shown,
+                    devices: count as usize,
+                });
             }
             // Kept loaded: HIP's runtime has started threads that outlive it.
             std::mem::forget(library);
@@ -104,13 +118,34 @@ impl RealLibrary {
         Err(without_device.unwrap_or(RealLibraryError::NotFound { tried: tried.join("; ") }))
     }
 
+    /// Loads the CUDA driver and asks it for devices.
+    pub(crate) fn cuda() -> Result<RealLibrary, CudaError> {
+        let (name, devices) = cuda::load()?;
+        Ok(RealLibrary { source: Source::Cuda, name, devices })
+    }
+
+    /// Whether its devices are NVIDIA's.
+    pub(crate) fn is_cuda(&self) -> bool {
+        matches!(self.source, Source::Cuda)
+    }
+
     /// The function called `name`, if this version of the library has it.
     ///
     /// # Safety
     /// `F` is the type of that function.
     pub(crate) unsafe fn function<F: Copy>(&self, name: &'static CStr) -> Option<F> {
-        // SAFETY: the caller vouches for the type.
-        unsafe { self.library.get::<F>(name.to_bytes_with_nul()).ok().map(|function| *function) }
+        match &self.source {
+            // SAFETY: the caller vouches for the type.
+            Source::Hip(library) => unsafe {
+                library.get::<F>(name.to_bytes_with_nul()).ok().map(|function| *function)
+            },
+            Source::Cuda => {
+                assert_eq!(size_of::<F>(), size_of::<*const c_void>(), "a function is an address");
+                // SAFETY: the caller vouches for the type, and each has the signature of the function of its name.
+                cuda::function(name)
+                    .map(|address| unsafe { std::mem::transmute_copy::<*const c_void, F>(&address) })
+            }
+        }
     }
 
     pub(crate) fn name(&self) -> &str {

@@ -1,4 +1,4 @@
-//! Which devices there are: AMD GPUs through the real library, or emulated ones.
+//! Which devices there are: AMD GPUs through the real library, NVIDIA GPUs through the CUDA driver, or emulated ones.
 //!
 //! `CANDLE_AMDGPU_DEVICE` selects them, once per process:
 //!
@@ -6,6 +6,7 @@
 //! |---|---|
 //! | `auto`, or unset | the GPUs of the real libamdhip64 if it loads and has any, otherwise those of `emulator` |
 //! | `hip` | the GPUs of the real libamdhip64; without any, every call fails and says why |
+//! | `cuda` | NVIDIA GPUs, through the CUDA driver; without any, every call fails and says why |
 //! | `emulator` | one emulated device for each of gfx1100, gfx1030 and gfx90a, in this order |
 //! | `emulator:gfx1201` | one emulated device of that target |
 //! | `emulator:gfx90a,gfx1100` | one emulated device for each name, in this order |
@@ -17,6 +18,7 @@ use std::sync::{Mutex, OnceLock};
 use amdgpu_emulator::{Gfx, MachineError};
 
 use crate::codes::*;
+use crate::cuda::CudaError;
 use crate::emulated::Runtime;
 use crate::journal;
 use crate::real::{RealLibrary, RealLibraryError};
@@ -35,7 +37,7 @@ pub const DEFAULT_TARGETS: [Gfx; 3] = [Gfx::Gfx1100, Gfx::Gfx1030, Gfx::Gfx90a];
 pub enum SelectError {
     /// The choice is misspelt.
     #[error(
-        "{DEVICE_VARIABLE}=`{value}`: {problem}; the choices are auto, hip, emulator, and emulator:TARGET[,TARGET…] with TARGET one of {targets}",
+        "{DEVICE_VARIABLE}=`{value}`: {problem}; the choices are auto, hip, cuda, emulator, and emulator:TARGET[,TARGET…] with TARGET one of {targets}",
         targets = Gfx::ALL.map(Gfx::name).join(", ")
     )]
     Choice {
@@ -50,6 +52,9 @@ pub enum SelectError {
     /// `hip` was asked for and is not available.
     #[error("{DEVICE_VARIABLE}=hip, but {0}; use `auto` or `emulator` to run without an AMD GPU")]
     Real(#[from] RealLibraryError),
+    /// `cuda` was asked for and is not available.
+    #[error("{DEVICE_VARIABLE}=cuda, but {0}; use `auto` or `emulator` to run without an NVIDIA GPU")]
+    Cuda(#[from] CudaError),
     /// The host has no address space left for an emulated device, or too old a CPU.
     #[error("no emulated device can be made: {0}")]
     Machine(#[from] MachineError),
@@ -67,7 +72,7 @@ impl SelectError {
             SelectError::Choice { .. } | SelectError::Variables(_) | SelectError::TooLate(_) => {
                 hipErrorInvalidValue
             }
-            SelectError::Real(_) => hipErrorNoDevice,
+            SelectError::Real(_) | SelectError::Cuda(_) => hipErrorNoDevice,
             SelectError::Machine(MachineError::Cpu) => hipErrorNotSupported,
             SelectError::Machine(_) => hipErrorOutOfMemory,
         }
@@ -81,6 +86,8 @@ pub enum Choice {
     Auto,
     /// Real GPUs.
     Hip,
+    /// NVIDIA GPUs.
+    Cuda,
     /// Emulated devices of these targets.
     Emulator(Vec<Gfx>),
 }
@@ -94,6 +101,7 @@ impl std::str::FromStr for Choice {
             None => match value {
                 "auto" => Ok(Choice::Auto),
                 "hip" => Ok(Choice::Hip),
+                "cuda" => Ok(Choice::Cuda),
                 "emulator" => Ok(Choice::Emulator(DEFAULT_TARGETS.to_vec())),
                 _ => Err(wrong("no such choice".to_owned())),
             },
@@ -167,6 +175,11 @@ fn select() -> Result<Selected, SelectError> {
             let reason = format!("{by}; {library}");
             Ok(Selected { backend: Backend::Real(library), reason })
         }
+        Choice::Cuda => {
+            let library = RealLibrary::cuda()?;
+            let reason = format!("{by}; {library}");
+            Ok(Selected { backend: Backend::Real(library), reason })
+        }
         Choice::Auto => match RealLibrary::load() {
             Ok(library) => {
                 let reason = format!("{by}; {library}");
@@ -214,6 +227,13 @@ pub enum BackendKind {
         /// How many GPUs it has.
         devices: usize,
     },
+    /// NVIDIA GPUs, through the CUDA driver.
+    Cuda {
+        /// The driver's library, as given to the loader, and its version.
+        library: String,
+        /// How many GPUs it has.
+        devices: usize,
+    },
     /// Emulated devices of these targets.
     Emulator(Vec<Gfx>),
 }
@@ -227,7 +247,11 @@ pub fn backend_info() -> Result<BackendInfo, SelectError> {
     let selected = selected()?;
     let kind = match &selected.backend {
         Backend::Real(library) => {
-            BackendKind::Hip { library: library.name().to_owned(), devices: library.devices() }
+            let (name, devices) = (library.name().to_owned(), library.devices());
+            match library.is_cuda() {
+                true => BackendKind::Cuda { library: name, devices },
+                false => BackendKind::Hip { library: name, devices },
+            }
         }
         Backend::Emulated(runtime) => BackendKind::Emulator(runtime.targets()),
     };
@@ -243,6 +267,7 @@ mod tests {
         let parse = |text: &str| text.parse::<Choice>();
         assert_eq!(parse("auto").unwrap(), Choice::Auto);
         assert_eq!(parse("hip").unwrap(), Choice::Hip);
+        assert_eq!(parse("cuda").unwrap(), Choice::Cuda);
         assert_eq!(parse("emulator").unwrap(), Choice::Emulator(DEFAULT_TARGETS.to_vec()));
         assert_eq!(parse("emulator:gfx1201").unwrap(), Choice::Emulator(vec![Gfx::Gfx1201]));
         assert_eq!(
@@ -253,12 +278,16 @@ mod tests {
 
     #[test]
     fn a_typo_lists_the_choices() {
-        for wrong in ["emulater", "HIP", "emulator:gfx11", "emulator:", "hip:0", "emulator:gfx1100,,"] {
+        for wrong in
+            ["emulater", "HIP", "cuda:0", "emulator:gfx11", "emulator:", "hip:0", "emulator:gfx1100,,"]
+        {
             let error = wrong.parse::<Choice>().unwrap_err();
             let text = error.to_string();
             assert_eq!(error.code(), hipErrorInvalidValue);
             assert!(
-                text.contains(wrong) && text.contains("auto, hip, emulator") && text.contains("gfx1201"),
+                text.contains(wrong)
+                    && text.contains("auto, hip, cuda, emulator")
+                    && text.contains("gfx1201"),
                 "{text}"
             );
         }

@@ -102,10 +102,18 @@ fn operation(kernel: &Kernel) -> Option<Operation> {
 /// The most lanes of a workgroup that products are compiled for.
 const MOST_LANES: u32 = 256;
 
-/// A grid whose workgroups have no more.
+/// The fewest that they have on an NVIDIA GPU, whose `mma.sync` takes a whole warp: with fewer they trap.
+const FEWEST_LANES: u32 = 32;
+
+/// A grid whose workgroups have no more, nor fewer than products of matrices take.
 fn few_lanes(grid: Grid) -> Grid {
+    let is_cuda =
+        || amdhip64::backend_info().is_ok_and(|info| matches!(info.kind, amdhip64::BackendKind::Cuda { .. }));
     match grid {
-        Grid::Odd { workgroups, lanes } => Grid::Odd { workgroups, lanes: lanes.min(MOST_LANES) },
+        Grid::Odd { workgroups, lanes } => {
+            let fewest = if lanes < FEWEST_LANES && is_cuda() { FEWEST_LANES } else { 1 };
+            Grid::Odd { workgroups, lanes: lanes.clamp(fewest, MOST_LANES) }
+        }
         other => other,
     }
 }

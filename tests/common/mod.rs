@@ -1,5 +1,6 @@
 //! Emulated devices for tests.
 
+use amdhip64::BackendKind;
 use candle_amdgpu::{CodeObject, Device, Result, Stream};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -7,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 #[allow(dead_code)]
 pub const ARCHS: [&str; 3] = ["gfx1030", "gfx1100", "gfx90a"];
 
-/// The device of a target: an emulated one, unless `CANDLE_AMDGPU_DEVICE` says otherwise.
+/// The device of a target: an emulated one, unless `CANDLE_AMDGPU_DEVICE` says otherwise. NVIDIA GPUs stand for all targets.
 pub fn device(arch: &str) -> Device {
     static CHOSEN: OnceLock<()> = OnceLock::new();
     CHOSEN.get_or_init(|| {
@@ -15,7 +16,10 @@ pub fn device(arch: &str) -> Device {
             amdhip64::choose("emulator").expect("no test has used a device yet");
         }
     });
-    Device::of_arch(arch).expect("all three targets are emulated")
+    match amdhip64::backend_info().expect("there are devices").kind {
+        BackendKind::Cuda { .. } => Device::new(0).expect("there is a GPU"),
+        _ => Device::of_arch(arch).expect("all three targets are emulated"),
+    }
 }
 
 /// A new stream on the device of a target.

@@ -61,7 +61,7 @@ pub fn tests(targets: &[String]) -> Result<()> {
     let default = TARGETS.map(str::to_owned);
     let targets = if targets.is_empty() { &default[..] } else { targets };
     let scratch = scratch()?;
-    let binaries = build(&scratch, targets)?;
+    let binaries = build(&scratch, targets, &[])?;
     let mut all_passed = true;
     for target in targets {
         println!("\n=== Candle's device tests on emulated {target}");
@@ -130,15 +130,15 @@ impl Counts {
 }
 
 /// A test program and its name.
-struct Binary {
-    name: String,
+pub struct Binary {
+    pub name: String,
     /// The folder of its crate, which its tests run in.
-    folder: PathBuf,
-    path: PathBuf,
+    pub folder: PathBuf,
+    pub path: PathBuf,
 }
 
 /// The scratch workspace, made from scratch.
-fn scratch() -> Result<PathBuf> {
+pub fn scratch() -> Result<PathBuf> {
     let scratch = shell::target_dir().join("candle-tests");
     let ours = shell::workspace().join("candle");
     fs::create_dir_all(&scratch).with_context(|| format!("cannot create {}", scratch.display()))?;
@@ -195,15 +195,15 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Builds the tests.
-fn build(scratch: &Path, targets: &[String]) -> Result<Vec<Binary>> {
+/// Builds the tests, with more arguments for cargo.
+pub fn build(scratch: &Path, targets: &[String], more: &[&str]) -> Result<Vec<Binary>> {
     println!("Building Candle's tests (the first time takes minutes)");
     let mut binaries = Vec::new();
     for (name, tests) in CRATES {
         let mut cargo = shell::cargo();
         cargo.current_dir(scratch).args(["test", "--quiet", "--no-run", "--message-format", "json"]);
         cargo.args(["--package", name, "--features", "cuda", "--target-dir"]).arg(shell::target_dir());
-        cargo.env("CANDLE_AMDGPU_ARCHS", targets.join(","));
+        cargo.args(more).env("CANDLE_AMDGPU_ARCHS", targets.join(","));
         for test in tests {
             match *test {
                 "lib" => cargo.arg("--lib"),
@@ -221,7 +221,7 @@ fn build(scratch: &Path, targets: &[String]) -> Result<Vec<Binary>> {
 }
 
 /// The test programs in cargo's messages, sorted by name.
-fn executables(messages: &str, package: &str, folder: &Path) -> Vec<Binary> {
+pub fn executables(messages: &str, package: &str, folder: &Path) -> Vec<Binary> {
     let found: BTreeMap<String, PathBuf> = messages
         .lines()
         .filter_map(|line| serde_json::from_str::<Value>(line).ok())
@@ -260,7 +260,7 @@ fn run(binary: &Binary, target: &str) -> Result<Counts> {
 }
 
 /// The tests in a program's list that use a device.
-fn device_tests(list: &str) -> Vec<&str> {
+pub fn device_tests(list: &str) -> Vec<&str> {
     list.lines()
         .filter_map(|line| line.strip_suffix(": test"))
         .filter(|name| {

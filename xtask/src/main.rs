@@ -16,6 +16,7 @@ mod package;
 mod ptx;
 mod setup;
 mod shell;
+mod silicon;
 mod test;
 
 use std::path::PathBuf;
@@ -107,6 +108,22 @@ enum Task {
         #[arg(long, value_name = "GFX")]
         arch: Vec<String>,
     },
+    /// Build what can run on a GPU, for a machine with one and without Rust: programs, and a script that runs them all.
+    ///
+    /// There, `sh DIR/run.sh cuda` (or `hip`, on an AMD GPU) writes DIR/report/report.txt.
+    Silicon {
+        /// The folder to write to.
+        dir: PathBuf,
+        /// The targets to compile for, as a list like gfx1100,gfx90a. Default: nvptx.
+        #[arg(long, value_name = "LIST", value_delimiter = ',')]
+        gfx: Vec<String>,
+        /// The profile of cargo.
+        #[arg(long, default_value = "release")]
+        profile: String,
+        /// Only these parts: cli, hip, load, host, candle, tests, examples.
+        #[arg(long, value_name = "LIST", value_delimiter = ',')]
+        only: Vec<String>,
+    },
     /// Run everything that CI checks: format, links, licences, lints, tests, documentation, dependent projects.
     Test {
         /// Also run the tests that are ignored because they take long.
@@ -130,6 +147,7 @@ fn main() -> ExitCode {
         Task::Package { dir, gfx } => package::run(&dir, &gfx),
         Task::Table { check } => test::table(check),
         Task::CandleTests { arch } => candle::tests(&arch),
+        Task::Silicon { dir, gfx, profile, only } => silicon::run(&dir, &gfx, &profile, &only),
         Task::Test { full, only } => test::run(full, &only),
     };
     match done {

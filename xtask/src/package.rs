@@ -50,11 +50,12 @@ pub fn run(folder: &Path, gfx: &[String]) -> Result<()> {
     setup::run(For::Build)?;
     let names = gfx.iter().map(String::as_str);
     let names: Vec<&str> = if gfx.is_empty() { PACKAGED.to_vec() } else { names.collect() };
-    let archs = amdgpu_build::parse_archs(&names.join(",")).map_err(|error| anyhow::anyhow!("{error}"))?;
+    let targets =
+        amdgpu_build::parse_targets(&names.join(",")).map_err(|error| anyhow::anyhow!("{error}"))?;
     let toolchain = toolchain::find()?;
-    println!("Compiling the kernels for {} targets (the first time takes minutes each)", archs.len());
+    println!("Compiling the kernels for {} targets (the first time takes minutes each)", targets.len());
     let cache = shell::target_dir().join("amdgpu");
-    let families = amdgpu_build::compile(&shell::workspace().join("kernels"), &cache, &archs, &shell::warn)
+    let families = amdgpu_build::compile(&shell::workspace().join("kernels"), &cache, &targets, &shell::warn)
         .map_err(|error| anyhow::anyhow!("{error}"))?;
 
     let stage = tempfile::tempdir()?;
@@ -123,11 +124,16 @@ fn patches(folder: &Path) -> Result<()> {
 /// Packs a code object without its debug sections.
 fn object(family: &str, gfx: &str, path: &Path, folder: &Path, toolchain: &Toolchain) -> Result<Entry> {
     let file = format!("{family}.{gfx}.lzma");
-    let stripped = folder.join("stripped.elf");
-    let mut strip = Command::new(toolchain.tools.link.with_file_name("llvm-objcopy"));
-    shell::run(strip.arg("--strip-debug").arg(path).arg(&stripped))?;
-    let bytes = fs::read(&stripped)?;
-    fs::remove_file(&stripped)?;
+    let bytes = if gfx == amdgpu_build::NVPTX {
+        fs::read(path)?
+    } else {
+        let stripped = folder.join("stripped.elf");
+        let mut strip = Command::new(toolchain.tools.link.with_file_name("llvm-objcopy"));
+        shell::run(strip.arg("--strip-debug").arg(path).arg(&stripped))?;
+        let bytes = fs::read(&stripped)?;
+        fs::remove_file(&stripped)?;
+        bytes
+    };
     let mut options = LzmaOptions::with_preset(6);
     // More does not help a file of this size, and the reader allows no more than 64 MiB.
     options.dict_size = 1 << 23;

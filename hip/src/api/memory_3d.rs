@@ -40,7 +40,7 @@ fn region(
 ///
 /// # Safety
 /// `params` is null or valid for reading.
-pub(super) unsafe fn copy_params(params: *const hipMemcpy3DParms) -> Result<CopyParams, Error> {
+pub(crate) unsafe fn copy_params(params: *const hipMemcpy3DParms) -> Result<CopyParams, Error> {
     not_null("pNodeParams", params)?;
     // SAFETY: the caller's contract.
     let params = unsafe { *params };
@@ -115,7 +115,7 @@ fn driver_kind(dst: Option<bool>, src: Option<bool>) -> hipMemcpyKind {
 ///
 /// # Safety
 /// `params` is null or valid for reading.
-pub(super) unsafe fn copy_from_driver(params: *const HIP_MEMCPY3D) -> Result<CopyParams, Error> {
+pub(crate) unsafe fn copy_from_driver(params: *const HIP_MEMCPY3D) -> Result<CopyParams, Error> {
     not_null("copyParams", params)?;
     // SAFETY: the caller's contract.
     copy_of(unsafe { driver_copy(params, is_hip_5()) })
@@ -188,7 +188,7 @@ pub(super) fn copy_to_driver(params: &CopyParams) -> HIP_MEMCPY3D {
 
 /// # Safety
 /// `params` is null or valid for reading.
-unsafe fn copy_from_2d(params: *const hip_Memcpy2D) -> Result<CopyParams, Error> {
+pub(crate) unsafe fn copy_from_2d(params: *const hip_Memcpy2D) -> Result<CopyParams, Error> {
     not_null("pCopy", params)?;
     // SAFETY: the caller's contract.
     let p = unsafe { *params };

@@ -87,6 +87,9 @@ pub use program::*;
 pub use stream::*;
 pub use values::*;
 
+pub(crate) use memory_3d::{copy_from_2d, copy_from_driver, copy_params};
+pub(crate) use per_thread::own;
+
 pub(crate) const fn c_name(name: &'static str) -> &'static CStr {
     match CStr::from_bytes_with_nul(name.as_bytes()) {
         Ok(name) => name,
@@ -102,7 +105,7 @@ pub(crate) fn missing(library: &crate::real::RealLibrary, name: &str) -> Error {
 ///
 /// # Safety
 /// `pointer` is null or valid for writing.
-unsafe fn give<T>(name: &'static str, pointer: *mut T, value: T) -> Result<(), Error> {
+pub(crate) unsafe fn give<T>(name: &'static str, pointer: *mut T, value: T) -> Result<(), Error> {
     not_null(name, pointer)?;
     // SAFETY: the caller's contract.
     unsafe { pointer.write(value) };
@@ -110,7 +113,7 @@ unsafe fn give<T>(name: &'static str, pointer: *mut T, value: T) -> Result<(), E
 }
 
 /// Refuses a null pointer before anything is done that would have to be undone.
-fn not_null<T>(name: &'static str, pointer: *const T) -> Result<(), Error> {
+pub(crate) fn not_null<T>(name: &'static str, pointer: *const T) -> Result<(), Error> {
     if pointer.is_null() { Err(Error::Null(name)) } else { Ok(()) }
 }
 
@@ -118,7 +121,7 @@ fn not_null<T>(name: &'static str, pointer: *const T) -> Result<(), Error> {
 ///
 /// # Safety
 /// `pointer` is null or a C string that lives as long as the call.
-unsafe fn text<'a>(name: &'static str, pointer: *const c_char) -> Result<&'a str, Error> {
+pub(crate) unsafe fn text<'a>(name: &'static str, pointer: *const c_char) -> Result<&'a str, Error> {
     not_null(name, pointer)?;
     // SAFETY: the caller's contract.
     unsafe { CStr::from_ptr(pointer) }.to_str().map_err(|_| Error::Argument {

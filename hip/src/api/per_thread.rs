@@ -15,7 +15,7 @@ use crate::types::*;
 const OWN: hipStream_t = 2 as hipStream_t;
 
 /// A stream as such a program means it.
-pub(super) fn own(stream: hipStream_t) -> hipStream_t {
+pub(crate) fn own(stream: hipStream_t) -> hipStream_t {
     if stream.is_null() { OWN } else { stream }
 }
 

@@ -130,10 +130,7 @@ impl Device {
 
     /// Properties as HIP 5 has them.
     pub(crate) fn properties_r0000(&self) -> hipDeviceProp_tR0000 {
-        let p = self.properties();
-        // SAFETY: as in `properties`.
-        let mut old: hipDeviceProp_tR0000 = unsafe { std::mem::zeroed() };
-        same!(p => old);
+        let mut old = to_r0000(&self.properties());
         // The deprecated decimal number of the target: 1030 for gfx1030, 910 for gfx90a.
         old.gcnArch = match self.gfx.name().trim_start_matches("gfx") {
             "90a" => 910,
@@ -144,105 +141,119 @@ impl Device {
 
     /// The attribute with this number in `hipDeviceAttribute_t`.
     pub(crate) fn attribute(&self, attribute: u32) -> Result<c_int, Error> {
-        let p = self.properties();
-        // Sizes that pass an int are cut off at its largest value, as HIP does.
-        let size = |bytes: usize| c_int::try_from(bytes).unwrap_or(c_int::MAX);
-        Ok(match attribute {
-            0 => p.ECCEnabled,
-            1 => p.accessPolicyMaxWindowSize,
-            2 => p.asyncEngineCount,
-            3 => p.canMapHostMemory,
-            4 => p.canUseHostPointerForRegisteredMem,
-            5 => p.clockRate,
-            6 => p.computeMode,
-            7 => p.computePreemptionSupported,
-            8 => p.concurrentKernels,
-            9 => p.concurrentManagedAccess,
-            10 => p.cooperativeLaunch,
-            11 => p.cooperativeMultiDeviceLaunch,
-            12 => p.deviceOverlap,
-            13 => p.directManagedMemAccessFromHost,
-            14 => p.globalL1CacheSupported,
-            15 => p.hostNativeAtomicSupported,
-            16 => p.integrated,
-            17 => p.isMultiGpuBoard,
-            18 => p.kernelExecTimeoutEnabled,
-            19 => p.l2CacheSize,
-            20 => p.localL1CacheSupported,
-            22 => p.luidDeviceNodeMask as c_int,
-            23 => p.major,
-            24 => p.managedMemory,
-            25 => p.maxBlocksPerMultiProcessor,
-            26 => p.maxThreadsDim[0],
-            27 => p.maxThreadsDim[1],
-            28 => p.maxThreadsDim[2],
-            29 => p.maxGridSize[0],
-            30 => p.maxGridSize[1],
-            31 => p.maxGridSize[2],
-            // Surfaces and textures: the emulator has neither.
-            32..=54 => 0,
-            55 => p.maxThreadsDim[0],
-            56 => p.maxThreadsPerBlock,
-            57 => p.maxThreadsPerMultiProcessor,
-            58 => size(p.memPitch),
-            59 => p.memoryBusWidth,
-            60 => p.memoryClockRate,
-            61 => p.minor,
-            62 => p.multiGpuBoardGroupID,
-            63 => p.multiProcessorCount,
-            65 => p.pageableMemoryAccess,
-            66 => p.pageableMemoryAccessUsesHostPageTables,
-            67 => p.pciBusID,
-            68 => p.pciDeviceID,
-            69 => p.pciDomainID,
-            70 => p.persistingL2CacheMaxSize,
-            71 => p.regsPerBlock,
-            72 => p.regsPerMultiprocessor,
-            73 => size(p.reservedSharedMemPerBlock),
-            74 => size(p.sharedMemPerBlock),
-            75 => size(p.sharedMemPerBlockOptin),
-            76 => size(p.sharedMemPerMultiprocessor),
-            77 => p.singleToDoublePrecisionPerfRatio,
-            78 => p.streamPrioritiesSupported,
-            79 => size(p.surfaceAlignment),
-            80 => p.tccDriver,
-            81 => size(p.textureAlignment),
-            82 => size(p.texturePitchAlignment),
-            83 => size(p.totalConstMem),
-            84 => size(p.totalGlobalMem),
-            85 => p.unifiedAddressing,
-            87 => p.warpSize,
-            88 => p.memoryPoolsSupported,
-            // Virtual memory management, and handles of pools for other processes.
-            89 | 91 => 0,
-            90 => p.hostRegisterSupported,
-            10000 => p.clockInstructionRate,
-            10002 => size(p.maxSharedMemoryPerMultiProcessor),
-            10007 => p.cooperativeMultiDeviceUnmatchedFunc,
-            10008 => p.cooperativeMultiDeviceUnmatchedGridDim,
-            10009 => p.cooperativeMultiDeviceUnmatchedBlockDim,
-            10010 => p.cooperativeMultiDeviceUnmatchedSharedMem,
-            10011 => p.isLargeBar,
-            10012 => p.asicRevision,
-            // Waiting for values in memory; images.
-            10013 => 1,
-            10014 => 0,
-            10015 => p.multiProcessorCount,
-            // Fine-grained memory: all of it is coherent.
-            10016 => 1,
-            10017 => p.clockInstructionRate,
-            10018 => 1,
-            10019 => self.facts.vgprs_per_simd.min(256) as c_int,
-            10020 => 0,
-            other => {
-                return Err(Error::Argument {
-                    name: "attr",
-                    value: other.to_string(),
-                    expected: "it must be a number of hipDeviceAttribute_t that stands for an integer",
-                });
-            }
-        })
+        match attribute {
+            10019 => Ok(self.facts.vgprs_per_simd.min(256) as c_int),
+            _ => attribute_of(&self.properties(), attribute),
+        }
     }
+}
+
+/// HIP 6's properties in HIP 5's layout, without the number of an AMD target.
+pub(crate) fn to_r0000(p: &hipDeviceProp_tR0600) -> hipDeviceProp_tR0000 {
+    // SAFETY: the struct is plain numbers, arrays of them and raw pointers; all zeros is a value of it.
+    let mut old: hipDeviceProp_tR0000 = unsafe { std::mem::zeroed() };
+    same!(p => old);
+    old
+}
+
+/// The attribute with this number in `hipDeviceAttribute_t`, of a device with these properties.
+pub(crate) fn attribute_of(p: &hipDeviceProp_tR0600, attribute: u32) -> Result<c_int, Error> {
+    // Sizes that pass an int are cut off at its largest value, as HIP does.
+    let size = |bytes: usize| c_int::try_from(bytes).unwrap_or(c_int::MAX);
+    Ok(match attribute {
+        0 => p.ECCEnabled,
+        1 => p.accessPolicyMaxWindowSize,
+        2 => p.asyncEngineCount,
+        3 => p.canMapHostMemory,
+        4 => p.canUseHostPointerForRegisteredMem,
+        5 => p.clockRate,
+        6 => p.computeMode,
+        7 => p.computePreemptionSupported,
+        8 => p.concurrentKernels,
+        9 => p.concurrentManagedAccess,
+        10 => p.cooperativeLaunch,
+        11 => p.cooperativeMultiDeviceLaunch,
+        12 => p.deviceOverlap,
+        13 => p.directManagedMemAccessFromHost,
+        14 => p.globalL1CacheSupported,
+        15 => p.hostNativeAtomicSupported,
+        16 => p.integrated,
+        17 => p.isMultiGpuBoard,
+        18 => p.kernelExecTimeoutEnabled,
+        19 => p.l2CacheSize,
+        20 => p.localL1CacheSupported,
+        22 => p.luidDeviceNodeMask as c_int,
+        23 => p.major,
+        24 => p.managedMemory,
+        25 => p.maxBlocksPerMultiProcessor,
+        26 => p.maxThreadsDim[0],
+        27 => p.maxThreadsDim[1],
+        28 => p.maxThreadsDim[2],
+        29 => p.maxGridSize[0],
+        30 => p.maxGridSize[1],
+        31 => p.maxGridSize[2],
+        // Surfaces and textures: the emulator has neither.
+        32..=54 => 0,
+        55 => p.maxThreadsDim[0],
+        56 => p.maxThreadsPerBlock,
+        57 => p.maxThreadsPerMultiProcessor,
+        58 => size(p.memPitch),
+        59 => p.memoryBusWidth,
+        60 => p.memoryClockRate,
+        61 => p.minor,
+        62 => p.multiGpuBoardGroupID,
+        63 => p.multiProcessorCount,
+        65 => p.pageableMemoryAccess,
+        66 => p.pageableMemoryAccessUsesHostPageTables,
+        67 => p.pciBusID,
+        68 => p.pciDeviceID,
+        69 => p.pciDomainID,
+        70 => p.persistingL2CacheMaxSize,
+        71 => p.regsPerBlock,
+        72 => p.regsPerMultiprocessor,
+        73 => size(p.reservedSharedMemPerBlock),
+        74 => size(p.sharedMemPerBlock),
+        75 => size(p.sharedMemPerBlockOptin),
+        76 => size(p.sharedMemPerMultiprocessor),
+        77 => p.singleToDoublePrecisionPerfRatio,
+        78 => p.streamPrioritiesSupported,
+        79 => size(p.surfaceAlignment),
+        80 => p.tccDriver,
+        81 => size(p.textureAlignment),
+        82 => size(p.texturePitchAlignment),
+        83 => size(p.totalConstMem),
+        84 => size(p.totalGlobalMem),
+        85 => p.unifiedAddressing,
+        87 => p.warpSize,
+        88 => p.memoryPoolsSupported,
+        // Virtual memory management, and handles of pools for other processes.
+        89 | 91 => 0,
+        90 => p.hostRegisterSupported,
+        10000 => p.clockInstructionRate,
+        10002 => size(p.maxSharedMemoryPerMultiProcessor),
+        10007 => p.cooperativeMultiDeviceUnmatchedFunc,
+        10008 => p.cooperativeMultiDeviceUnmatchedGridDim,
+        10009 => p.cooperativeMultiDeviceUnmatchedBlockDim,
+        10010 => p.cooperativeMultiDeviceUnmatchedSharedMem,
+        10011 => p.isLargeBar,
+        10012 => p.asicRevision,
+        // Waiting for values in memory; images.
+        10013 => 1,
+        10014 => 0,
+        10015 => p.multiProcessorCount,
+        // Fine-grained memory: all of it is coherent.
+        10016 => 1,
+        10017 => p.clockInstructionRate,
+        10018 => 1,
+        10020 => 0,
+        other => {
+            return Err(Error::Argument {
+                name: "attr",
+                value: other.to_string(),
+                expected: "it must be a number of hipDeviceAttribute_t that stands for an integer",
+            });
+        }
+    })
 }
 
 /// Writes a text into a C array, cut off if need be, with a zero at its end.

@@ -63,6 +63,12 @@ pub enum Error {
         /// Their names.
         undefined: Vec<String>,
     },
+    /// PTX that cannot be taken apart.
+    #[error("the PTX of `{family}` is not as LLVM 22 writes it, and cannot be split into its kernels")]
+    Ptx {
+        /// The family.
+        family: String,
+    },
     /// Barriers or wave operations in control flow that differs between those who take part.
     #[error(
         "the kernels of `{family}` for {target} would deadlock or compute nonsense:\n{}\nKeep barriers and wave operations out of \

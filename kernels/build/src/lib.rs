@@ -15,8 +15,8 @@
 //! ```
 //!
 //! Targets are those in `CANDLE_AMDGPU_ARCHS`, separated by commas: names, `all`, or `native` (the default) for those of this
-//! machine's GPUs, or gfx1100 if there is none. Targets with the same instruction set are compiled once. The code objects
-//! are also at `target/amdgpu/GFX/MODULE.elf`, beside the profiles' folders. The compiler is the one that
+//! machine's GPUs, or gfx1100 if there is none. Targets with the same instruction set are compiled once. `nvptx`, which `all`
+//! does not include, is PTX for NVIDIA GPUs of compute capability 8.0 and later ([`packed`]). The code objects are also at `target/amdgpu/GFX/MODULE.elf`, beside the profiles' folders. The compiler is the one that
 //! [`toolchain::find`] finds; `CANDLE_AMDGPU_TOOLCHAIN` names another.
 
 use std::env;
@@ -36,6 +36,7 @@ mod convergence;
 mod error;
 mod ir;
 mod module;
+pub mod packed;
 pub mod prebuilt;
 mod progress;
 mod ptx;
@@ -89,7 +90,7 @@ fn try_build(kernels: &Path) -> Result<()> {
     let prebuilt = package.join(prebuilt::FOLDER);
     if !kernels.join("Cargo.toml").exists() && prebuilt.exists() {
         println!("cargo::rerun-if-changed={}", prebuilt.display());
-        let (families, origin) = prebuilt::read(&prebuilt, &out, chosen_archs()?.as_deref())?;
+        let (families, origin) = prebuilt::read(&prebuilt, &out, chosen_targets()?.as_deref())?;
         println!("amdgpu-build: uses the package's code objects, compiled by {}", origin.compiler);
         return write(&families, &origin);
     }
@@ -103,9 +104,9 @@ fn try_build(kernels: &Path) -> Result<()> {
     for path in source.watched.iter().chain([&toolchain.rustc]) {
         println!("cargo::rerun-if-changed={}", path.display());
     }
-    let (cache, archs) = (cache::folder(&out), archs()?);
+    let (cache, targets) = (cache::folder(&out), targets()?);
     let warn = |text: &str| println!("cargo::warning={text}");
-    let (families, made) = families(&source, &toolchain, &cache, &archs, &warn)?;
+    let (families, made) = families(&source, &toolchain, &cache, &targets, &warn)?;
     let mut objects = 0;
     for (_, path) in families.iter().flat_map(|family| &family.objects) {
         println!("cargo::rerun-if-changed={}", path.display());
@@ -113,38 +114,39 @@ fn try_build(kernels: &Path) -> Result<()> {
     }
     println!(
         "amdgpu-build: {objects} code objects {} by {toolchain}: compiled {made}, the others were cached",
-        chosen(&archs)
+        chosen(&targets)
     );
     let origin = Origin { compiler: toolchain.versions(), prebuilt: false };
     fs::write(&generated, wrappers::generate(&families, &origin))
         .map_err(error::io("cannot write", &generated))
 }
 
-/// The targets that `CANDLE_AMDGPU_ARCHS` selects, as [`Gfx::isa`] has them: sorted, each once. `all` stands for every
-/// target, `native` (also where the variable is not set) for those of the machine's GPUs, or gfx1100 if it has none.
+/// The targets that `CANDLE_AMDGPU_ARCHS` selects: sorted, each instruction set once. `all` stands for every AMD target,
+/// `native` (also where the variable is not set) for those of the machine's GPUs, or gfx1100 if it has none.
 ///
 /// # Errors
 /// If it names one that is not known.
-pub fn archs() -> Result<Vec<Gfx>> {
-    Ok(chosen_archs()?.unwrap_or_else(native))
+pub fn targets() -> Result<Vec<Target>> {
+    Ok(chosen_targets()?.unwrap_or_else(|| native().into_iter().map(Target::Amdgpu).collect()))
 }
 
 /// The same, and nothing where the variable is not set or empty.
-fn chosen_archs() -> Result<Option<Vec<Gfx>>> {
+fn chosen_targets() -> Result<Option<Vec<Target>>> {
     let Ok(value) = env::var(ARCHS) else { return Ok(None) };
-    Ok(Some(parse_archs(&value)?).filter(|archs| !archs.is_empty()))
+    Ok(Some(parse_targets(&value)?).filter(|targets| !targets.is_empty()))
 }
 
 /// The targets of a list as `CANDLE_AMDGPU_ARCHS` has it: one of each instruction set, sorted.
 ///
 /// # Errors
-/// As for [`archs`].
-pub fn parse_archs(value: &str) -> Result<Vec<Gfx>> {
-    let mut archs = Vec::new();
+/// If it names one that is not known.
+pub fn parse_targets(value: &str) -> Result<Vec<Target>> {
+    let (mut archs, mut with_ptx) = (Vec::new(), false);
     for name in value.split([',', ' ']).filter(|n| !n.is_empty()) {
         match name {
             "all" => archs.extend(Gfx::ISAS),
             "native" => archs.extend(native()),
+            NVPTX => with_ptx = true,
             name => {
                 let gfx = Gfx::from_name(name).map_err(|unknown| Error::Arch { variable: ARCHS, unknown })?;
                 archs.push(gfx.isa());
@@ -153,8 +155,25 @@ pub fn parse_archs(value: &str) -> Result<Vec<Gfx>> {
     }
     archs.sort_by_key(|gfx| gfx.name());
     archs.dedup();
-    Ok(archs)
+    Ok(archs.into_iter().map(Target::Amdgpu).chain(with_ptx.then_some(Target::Nvptx)).collect())
 }
+
+impl From<Gfx> for Target {
+    fn from(gfx: Gfx) -> Target {
+        Target::Amdgpu(gfx)
+    }
+}
+
+/// The name of a target in lists, tables and packages.
+pub fn target_name(target: Target) -> &'static str {
+    match target {
+        Target::Amdgpu(gfx) => gfx.name(),
+        Target::Nvptx => NVPTX,
+    }
+}
+
+/// The name of the target that is PTX.
+pub const NVPTX: &str = "nvptx";
 
 /// The instruction sets of this machine's GPUs, or gfx1100, which can be emulated.
 fn native() -> Vec<Gfx> {
@@ -181,16 +200,19 @@ fn gpus(topology: &Path) -> Vec<Gfx> {
 }
 
 /// One line on what a build is for, and how to choose something else.
-fn chosen(archs: &[Gfx]) -> String {
-    let names = |gfx: &Gfx| gfx.siblings().map(Gfx::name).collect::<Vec<_>>().join("/");
-    let names: Vec<String> = archs.iter().map(names).collect();
+fn chosen(targets: &[Target]) -> String {
+    let names = |target: &Target| match target {
+        Target::Amdgpu(gfx) => gfx.siblings().map(Gfx::name).collect::<Vec<_>>().join("/"),
+        Target::Nvptx => NVPTX.to_owned(),
+    };
+    let names: Vec<String> = targets.iter().map(names).collect();
     let why = match env::var(ARCHS) {
         Ok(value) if !value.is_empty() => format!("{ARCHS}={value}"),
         _ if gpus(Path::new(TOPOLOGY)).is_empty() => "this machine has no AMD GPU".to_owned(),
         _ => "this machine's GPUs".to_owned(),
     };
     format!(
-        "for {} ({why}); set {ARCHS} to native, all or a list such as gfx1100,gfx90a to change that",
+        "for {} ({why}); set {ARCHS} to native, all or a list such as gfx1100,nvptx to change that",
         names.join(", ")
     )
 }
@@ -205,10 +227,10 @@ fn chosen(archs: &[Gfx]) -> String {
 pub fn compile(
     kernels: &Path,
     cache: &Path,
-    archs: &[Gfx],
+    targets: &[impl Into<Target> + Copy],
     warn: &(dyn Fn(&str) + Sync),
 ) -> Result<Vec<Family>> {
-    compile_only(kernels, cache, &[], archs, warn)
+    compile_only(kernels, cache, &[], targets, warn)
 }
 
 /// The same for those families that `only` names, or for all if it names none.
@@ -219,13 +241,14 @@ pub fn compile_only(
     kernels: &Path,
     cache: &Path,
     only: &[&str],
-    archs: &[Gfx],
+    targets: &[impl Into<Target> + Copy],
     warn: &(dyn Fn(&str) + Sync),
 ) -> Result<Vec<Family>> {
     let toolchain = toolchain::find()?;
     let mut source = Source::read(kernels, &toolchain)?;
     source.families.retain(|(name, _)| only.is_empty() || only.contains(&name.as_str()));
-    Ok(families(&source, &toolchain, cache, archs, warn)?.0)
+    let targets: Vec<Target> = targets.iter().map(|&target| target.into()).collect();
+    Ok(families(&source, &toolchain, cache, &targets, warn)?.0)
 }
 
 /// All families for all targets, side by side as the cores allow, and how many objects had to be made.
@@ -233,26 +256,67 @@ fn families(
     source: &Source,
     toolchain: &Toolchain,
     cache: &Path,
-    archs: &[Gfx],
+    targets: &[Target],
     warn: &(dyn Fn(&str) + Sync),
 ) -> Result<(Vec<Family>, usize)> {
     let _lock = cache::lock(cache)?;
     let compiler = Compiler { toolchain, source, cache, warn, made: AtomicUsize::new(0) };
-    let targets: Vec<Target> = archs.iter().map(|&gfx| Target::Amdgpu(gfx)).collect();
-    let objects = run(&compiler, &targets)?;
+    let objects = run(&compiler, targets)?;
+    pack(&compiler, targets, &objects)?;
     let mut families = Vec::new();
     for ((name, _), of_family) in source.families.iter().zip(&objects) {
+        let mut paths = Vec::new();
+        for (&target, object) in targets.iter().zip(of_family) {
+            let path = match target {
+                Target::Amdgpu(_) => object.path.clone(),
+                Target::Nvptx => packed_path(object),
+            };
+            paths.push((target_name(target).to_owned(), path));
+        }
         families.push(Family {
             name: name.clone(),
             kernels: of_family.first().map(|o| o.kernels.clone()).unwrap_or_default(),
-            objects: archs
-                .iter()
-                .zip(of_family)
-                .map(|(g, o)| (g.name().to_owned(), o.path.clone()))
-                .collect(),
+            objects: paths,
         });
     }
     Ok((families, compiler.made.into_inner()))
+}
+
+/// PTX as it is embedded, beside the text.
+fn packed_path(object: &Object) -> PathBuf {
+    object.path.with_extension("packed")
+}
+
+/// Makes that of each family, if it is not there.
+fn pack(compiler: &Compiler, targets: &[Target], objects: &[Vec<Object>]) -> Result<()> {
+    let Some(ptx) = targets.iter().position(|&target| target == Target::Nvptx) else { return Ok(()) };
+    let cores = &Cores::new(thread::available_parallelism().map_or(1, usize::from));
+    let families = compiler.source.families.iter().zip(objects);
+    thread::scope(|scope| {
+        let jobs: Vec<_> = families
+            .map(|((name, _), of_family)| {
+                scope.spawn(|| cores.with(|| pack_one(compiler, name, &of_family[ptx])))
+            })
+            .collect();
+        jobs.into_iter()
+            .try_for_each(|job| job.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    })
+}
+
+fn pack_one(compiler: &Compiler, family: &str, object: &Object) -> Result<()> {
+    let path = packed_path(object);
+    let kept = cache::look(&path)?;
+    if kept == cache::Kept::Damaged {
+        (compiler.warn)(&format!("{} was damaged and is rebuilt", path.display()));
+    }
+    if kept != cache::Kept::Intact {
+        let text = fs::read_to_string(&object.path).map_err(error::io("cannot read", &object.path))?;
+        let packed =
+            packed::pack(&text, &object.kernels).ok_or_else(|| Error::Ptx { family: family.to_owned() })?;
+        fs::write(&path, packed).map_err(error::io("cannot write", &path))?;
+        cache::seal(&path)?;
+    }
+    Ok(())
 }
 
 /// The objects of each family, in the order of `targets`. cargo locks its folder, so that the families follow each
@@ -380,8 +444,10 @@ mod tests {
 
     #[test]
     fn targets_are_chosen_by_name_and_compiled_once_for_an_instruction_set() {
-        let parse = |value: &str| parse_archs(value).map_err(|error| error.to_string());
-        assert_eq!(parse("gfx1101, gfx90a,gfx1103"), Ok(vec![Gfx::Gfx1100, Gfx::Gfx90a]));
+        let parse = |value: &str| parse_targets(value).map_err(|error| error.to_string());
+        let [gfx1100, gfx90a] = [Gfx::Gfx1100, Gfx::Gfx90a].map(Target::Amdgpu);
+        assert_eq!(parse("gfx1101, gfx90a,gfx1103"), Ok(vec![gfx1100, gfx90a]));
+        assert_eq!(parse("nvptx,gfx90a"), Ok(vec![gfx90a, Target::Nvptx]));
         assert_eq!(parse("all").unwrap().len(), Gfx::ISAS.len());
         assert_eq!(parse(" ,"), Ok(vec![]));
         assert!(parse("gfx1100,gfx11").unwrap_err().contains("gfx11"));

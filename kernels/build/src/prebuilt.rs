@@ -7,13 +7,13 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use amdgpu_emulator::{CodeObject, Gfx};
+use amdgpu_emulator::CodeObject;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result, io};
-use crate::signature;
 use crate::wrappers::{Family, Origin};
+use crate::{NVPTX, Target, packed, signature, target_name};
 
 /// The folder, in the package.
 pub const FOLDER: &str = "prebuilt";
@@ -86,7 +86,7 @@ fn list(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
 }
 
 /// The families of the folder for some targets, or for all that it has; the code objects are written to `out`.
-pub(crate) fn read(folder: &Path, out: &Path, archs: Option<&[Gfx]>) -> Result<(Vec<Family>, Origin)> {
+pub(crate) fn read(folder: &Path, out: &Path, targets: Option<&[Target]>) -> Result<(Vec<Family>, Origin)> {
     let refuse = |why: String| Error::Prebuilt { folder: folder.to_owned(), why };
     let path = folder.join(MANIFEST);
     let text = fs::read(&path).map_err(io("cannot read", &path))?;
@@ -99,8 +99,8 @@ pub(crate) fn read(folder: &Path, out: &Path, archs: Option<&[Gfx]>) -> Result<(
             manifest.sources
         )));
     }
-    for arch in archs.into_iter().flatten() {
-        if !manifest.objects.iter().any(|entry| entry.gfx == arch.name()) {
+    for arch in targets.into_iter().flatten().map(|&target| target_name(target)) {
+        if !manifest.objects.iter().any(|entry| entry.gfx == arch) {
             let mut have: Vec<_> = manifest.objects.iter().map(|entry| &*entry.gfx).collect();
             have.sort_unstable();
             have.dedup();
@@ -113,7 +113,7 @@ pub(crate) fn read(folder: &Path, out: &Path, archs: Option<&[Gfx]>) -> Result<(
     }
     let mut families: Vec<Family> = Vec::new();
     for entry in &manifest.objects {
-        if archs.is_some_and(|archs| !archs.iter().any(|arch| arch.name() == entry.gfx)) {
+        if targets.is_some_and(|targets| !targets.iter().any(|&target| target_name(target) == entry.gfx)) {
             continue;
         }
         let (kernels, path) = object(folder, out, entry)?;
@@ -150,6 +150,12 @@ fn object(folder: &Path, out: &Path, entry: &Entry) -> Result<(Vec<signature::Si
     if found != *stated {
         return Err(refuse(format!("its checksum is {found}, but {MANIFEST} says {stated}")));
     }
+    if gfx == NVPTX {
+        let kernels = packed::records(&bytes).ok_or_else(|| refuse("it is not packed PTX".to_owned()))?;
+        let path = out.join(format!("{family}.{gfx}"));
+        fs::write(&path, bytes).map_err(io("cannot write", &path))?;
+        return Ok((kernels, path));
+    }
     let object = CodeObject::parse(&bytes).map_err(|error| Error::Object {
         family: family.clone(),
         target: gfx.clone(),
@@ -173,6 +179,7 @@ fn object(folder: &Path, out: &Path, entry: &Entry) -> Result<(Vec<signature::Si
 #[cfg(test)]
 mod tests {
     use super::*;
+    use amdgpu_emulator::Gfx;
 
     #[test]
     fn checksums_are_sha_256_and_know_names() {
@@ -201,7 +208,8 @@ mod tests {
         fs::write(folder.path().join(MANIFEST), serde_json::to_vec(&manifest).unwrap()).unwrap();
         let (families, origin) = read(folder.path(), folder.path(), None).unwrap();
         assert!(families.is_empty() && origin.prebuilt && origin.compiler == manifest.compiler);
-        let error = read(folder.path(), folder.path(), Some(&[Gfx::Gfx90a])).unwrap_err().to_string();
+        let error =
+            read(folder.path(), folder.path(), Some(&[Target::Amdgpu(Gfx::Gfx90a)])).unwrap_err().to_string();
         assert!(error.contains("names gfx90a"), "{error}");
         fs::write(sources.join("affine.rs"), "x + y").unwrap();
         let error = read(folder.path(), folder.path(), None).unwrap_err().to_string();

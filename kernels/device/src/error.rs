@@ -43,7 +43,7 @@ pub const fn name(parts: &[&str]) -> [u8; NAME_BYTES] {
 #[cold]
 #[inline(always)]
 pub fn index_out_of_range(kernel: [u8; NAME_BYTES], position: usize, index: i64, size: usize) {
-    #[cfg(target_arch = "amdgpu")]
+    #[cfg(any(target_arch = "amdgpu", target_arch = "nvptx64"))]
     // SAFETY: the variable is the module's own; its address, where the host has set one, is that of a record that
     // lives as long as the module.
     unsafe {
@@ -54,6 +54,6 @@ pub fn index_out_of_range(kernel: [u8; NAME_BYTES], position: usize, index: i64,
             record.write(Record { present: 1, position, index, size, kernel });
         }
     }
-    #[cfg(not(target_arch = "amdgpu"))]
+    #[cfg(not(any(target_arch = "amdgpu", target_arch = "nvptx64")))]
     let _ = (kernel, position, index, size);
 }

@@ -44,6 +44,8 @@ unsafe extern "C" {
     pub(crate) fn amdgpu_device_matrix_bf16(sums: *mut f32, a: *const u32, b: *const u32);
     /// Adds the products of two pairs to a sum.
     pub(crate) fn amdgpu_device_dot2_f16(a: u32, b: u32, sum: f32) -> f32;
+    /// The module's variable for errors, as `error.rs` lays it out.
+    pub(crate) fn amdgpu_device_error_slot() -> *mut u32;
     /// Compares and swaps; returns what was there.
     pub(crate) fn amdgpu_device_atomic_swap_if_u32(address: *mut u32, expected: u32, new: u32) -> u32;
 }
@@ -60,8 +62,6 @@ unsafe extern "C" {
     pub(crate) fn amdgpu_device_global(address: usize) -> *const u8;
     /// No instruction is scheduled across.
     pub(crate) fn amdgpu_device_keep_order();
-    /// The module's variable for errors, as `error.rs` lays it out.
-    pub(crate) fn amdgpu_device_error_slot() -> *mut u32;
     pub(crate) fn amdgpu_device_workgroup_size_x() -> u32;
     pub(crate) fn amdgpu_device_workgroup_size_y() -> u32;
     pub(crate) fn amdgpu_device_workgroup_size_z() -> u32;

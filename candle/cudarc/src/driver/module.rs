@@ -2,6 +2,7 @@
 
 use super::{CudaContext, DriverError};
 use crate::nvrtc::{Ptx, Source};
+use candle_amdgpu::kernel::NVPTX;
 use candle_amdgpu::{ALL_IDS, Error, Function, Loaded};
 use std::fs;
 use std::sync::Arc;
@@ -22,6 +23,7 @@ impl CudaModule {
         let loaded = match &ptx.0 {
             Source::Text(text) => match family(text) {
                 Some(module) => device.load(module),
+                None if device.arch() == NVPTX => device.load_code_object(first_line(text), text.as_bytes()),
                 None => Err(bad(
                     first_line(text),
                     format!(

@@ -20,7 +20,7 @@ pub mod device {
         let ordinal = usize::try_from(device).unwrap_or(usize::MAX);
         let device = Device::new(ordinal).map_err(DriverError::without_device)?;
         let properties = device.properties();
-        let (major, minor) = version(device.arch());
+        let (major, minor) = version(&device.properties().target);
         let value = match attribute {
             CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR => major,
             CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR => minor,
@@ -34,7 +34,16 @@ pub mod device {
 
     /// The generation of a target and its minor version: `gfx1103` is 11.0, step 3.
     fn version(arch: &str) -> (u32, u32) {
-        let digits = arch.strip_prefix("gfx").unwrap_or_default();
+        let name = arch.split(':').next().unwrap_or_default();
+        // NVIDIA's are two numbers in one: `nvptx:sm_90`.
+        let digits = match arch.split_once(":sm_") {
+            Some((_, digits)) => {
+                let split = digits.len().saturating_sub(1);
+                let number = |digits: Option<&str>| digits.and_then(|digits| digits.parse().ok()).unwrap_or(0);
+                return (number(digits.get(..split)), number(digits.get(split..)));
+            }
+            None => name.strip_prefix("gfx").unwrap_or_default(),
+        };
         let split = digits.len().saturating_sub(2);
         let minor = digits.get(split..split + 1).and_then(|digit| u32::from_str_radix(digit, 16).ok());
         let major = digits.get(..split).and_then(|digits| digits.parse().ok());
@@ -51,6 +60,9 @@ pub mod device {
             assert_eq!(version("gfx1030"), (10, 3));
             assert_eq!(version("gfx90a"), (9, 0));
             assert_eq!(version("gfx942"), (9, 4));
+            assert_eq!(version("gfx90a:sramecc+:xnack-"), (9, 0));
+            assert_eq!(version("nvptx:sm_90"), (9, 0));
+            assert_eq!(version("nvptx:sm_121"), (12, 1));
             assert_eq!(version("gf"), (0, 0));
         }
     }

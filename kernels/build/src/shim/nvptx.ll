@@ -11,6 +11,13 @@ define linkonce_odr hidden i32 @amdgpu_device_workgroup_memory_bytes() alwaysinl
   ret i32 %bytes
 }
 
+; Whether an error has been recorded since the host looked, and where it is to be recorded. The host finds it by name.
+@amdgpu_device_error = linkonce_odr addrspace(1) externally_initialized global { i32, i32, ptr } zeroinitializer, align 16
+
+define linkonce_odr hidden ptr @amdgpu_device_error_slot() alwaysinline nounwind {
+  ret ptr addrspacecast (ptr addrspace(1) @amdgpu_device_error to ptr)
+}
+
 ; The build takes the result for the same in all lanes of the warp.
 define linkonce_odr hidden i32 @amdgpu_device_uniform(i32 %value) alwaysinline nounwind {
   %uniform = call i32 asm "mov.b32 $0, $1; // uniform in the wave", "=r,r"(i32 %value)

@@ -16,6 +16,8 @@ use std::ops::Range;
 use std::ptr;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+/// The variable that kernels record errors in.
+const VARIABLE: &[u8] = b"amdgpu_device_error";
 /// What packed PTX begins with.
 const MAGIC: [u8; 8] = *b"NVPTXPK1";
 /// Most memory that unpacking may take beside the text, in KiB.
@@ -101,7 +103,10 @@ impl Text {
                 unsafe { hip!(hipModuleLoadData(&mut handle, text.as_ptr().cast()))? };
                 // From here on the module is unloaded if something fails.
                 let mut module = Compiled { handle, _fault: None };
-                module._fault = self.device.faults().register(handle)?;
+                // Most texts have no variable for errors, and the driver need not be asked for it.
+                if text.to_bytes().windows(VARIABLE.len()).any(|word| word == VARIABLE) {
+                    module._fault = self.device.faults().register(handle)?;
+                }
                 compiled.insert(module)
             }
         };

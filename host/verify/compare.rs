@@ -1,6 +1,6 @@
 //! Results against expectations.
 
-use super::{Call, Tolerance};
+use super::{Call, Tolerance, is_cuda};
 use crate::reference::{Array, Value};
 use std::fmt;
 
@@ -70,7 +70,13 @@ fn near(
         Tolerance::Ulp(limit) => distance.is_some_and(|ulps| ulps <= limit),
         Tolerance::Within(_) => {
             let exact = got == expected || got.is_nan() && expected.is_nan();
-            exact || bound.is_some_and(|bound| (got.to_f64() - expected.to_f64()).abs() <= *bound)
+            // NVIDIA GPUs take other numbers of elements together. Among infinities of both signs that decides between NaN and
+            // one of them.
+            let is_mixed =
+                || bound.is_some_and(|bound| bound.is_infinite()) && expected.is_nan() && is_cuda();
+            exact
+                || bound.is_some_and(|bound| (got.to_f64() - expected.to_f64()).abs() <= *bound)
+                || got.to_f64().is_infinite() && is_mixed()
         }
         Tolerance::Near { relative, absolute } => {
             let (got, expected) = (got.to_f64(), expected.to_f64());

@@ -45,6 +45,11 @@ pub use engine::{Options, Outcome, verify, verify_all};
 
 use crate::{Error, Kernel, Module};
 
+/// Whether the devices are NVIDIA's, for which some kernels go other ways.
+fn is_cuda() -> bool {
+    amdhip64::backend_info().is_ok_and(|info| matches!(info.kind, amdhip64::BackendKind::Cuda { .. }))
+}
+
 /// How the kernels of one family are verified.
 pub trait Family: Sync {
     /// The family's kernels.

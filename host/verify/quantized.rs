@@ -1,6 +1,6 @@
 //! `dequantize_block_*`, `get_rows_*`, `quantize_q8_1` and the products of quantized matrices
 
-use super::{Call, Draw, Expected, Family, Grid, Input, Operand, Random, Tolerance};
+use super::{Call, Draw, Expected, Family, Grid, Input, Operand, Random, Tolerance, is_cuda};
 use crate::reference::quantized::{Activation, Format, Order, Product, quantize_q8_1};
 use crate::reference::{Array, DType, Value};
 use crate::{Kernel, LaunchConfig, Module, QUANTIZED};
@@ -107,8 +107,6 @@ const FEWEST_LANES: u32 = 32;
 
 /// A grid whose workgroups have no more, nor fewer than products of matrices take.
 fn few_lanes(grid: Grid) -> Grid {
-    let is_cuda =
-        || amdhip64::backend_info().is_ok_and(|info| matches!(info.kind, amdhip64::BackendKind::Cuda { .. }));
     match grid {
         Grid::Odd { workgroups, lanes } => {
             let fewest = if lanes < FEWEST_LANES && is_cuda() { FEWEST_LANES } else { 1 };

@@ -22,9 +22,10 @@ const VARIABLES: &str = "guide/src/environment.md";
 
 /// Names in sources that read the environment which do not belong on that page: what cargo, rustup and apt set or read, and
 /// what a test sets for the process that it starts.
-const NOT_OURS: [&str; 8] = [
+const NOT_OURS: [&str; 9] = [
     "AMDHIP_TEST_ABSENT",
     "AMDHIP_TEST_PROBE",
+    "AMDHIP_TEST_TRAP",
     "DEBIAN_FRONTEND",
     "FAKE_DEVICES",
     "FORGETFUL",

@@ -1,8 +1,7 @@
 //! What a launch does.
 
-use std::ffi::{CString, c_void};
+use std::ffi::c_void;
 use std::ptr::{null, null_mut};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::common::*;
 use crate::kernels::{Kernels, launch};

@@ -2,10 +2,9 @@
 
 use std::ffi::{CString, c_void};
 use std::ptr::{null, null_mut};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::common::*;
-use crate::kernels::{Kernels, launch};
+use crate::kernels::Kernels;
 use crate::support::*;
 
 #[test]

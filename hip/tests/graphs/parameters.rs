@@ -1,11 +1,10 @@
 //! Parameters of nodes, in graphs and in what can be launched.
 
-use std::ffi::{CString, c_void};
+use std::ffi::c_void;
 use std::ptr::{null, null_mut};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::common::*;
-use crate::kernels::{Kernels, launch};
+use crate::kernels::Kernels;
 use crate::support::*;
 
 #[test]

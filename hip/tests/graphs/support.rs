@@ -1,11 +1,11 @@
 //! What the tests of graphs share.
 
-use std::ffi::{CString, c_void};
-use std::ptr::{null, null_mut};
+use std::ffi::c_void;
+use std::ptr::null_mut;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::common::*;
-use crate::kernels::{Kernels, launch};
+use crate::kernels::launch;
 
 /// One test at a time, on device 0 unless it says otherwise.
 pub fn alone() -> MutexGuard<'static, ()> {

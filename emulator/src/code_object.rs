@@ -368,7 +368,12 @@ pub struct KernelInfo {
 
 impl KernelInfo {
     /// A kernel of which only arguments and workgroups are known, as in text that a driver compiles: no registers, no code.
-    pub fn of_text(name: String, args: Vec<KernelArg>, max_workgroup_size: u32, wave_size: u32) -> KernelInfo {
+    pub fn of_text(
+        name: String,
+        args: Vec<KernelArg>,
+        max_workgroup_size: u32,
+        wave_size: u32,
+    ) -> KernelInfo {
         KernelInfo {
             name,
             kernarg_size: args.iter().map(|arg| arg.offset + arg.size).max().unwrap_or(0),

@@ -280,7 +280,9 @@ fn a_typo_is_an_error_that_lists_the_choices_once() {
     has(&out, &["count: hipErrorInvalidValue -1", "malloc: hipErrorInvalidValue"]);
     has(
         &out,
-        &["error: CANDLE_AMDGPU_DEVICE=`emulater`: no such choice; the choices are auto, hip, cuda, emulator,"],
+        &[
+            "error: CANDLE_AMDGPU_DEVICE=`emulater`: no such choice; the choices are auto, hip, cuda, emulator,",
+        ],
     );
     assert_eq!(err.matches("amdhip64: CANDLE_AMDGPU_DEVICE=`emulater`").count(), 1, "{err}");
 }

@@ -39,7 +39,8 @@ pub mod device {
         let digits = match arch.split_once(":sm_") {
             Some((_, digits)) => {
                 let split = digits.len().saturating_sub(1);
-                let number = |digits: Option<&str>| digits.and_then(|digits| digits.parse().ok()).unwrap_or(0);
+                let number =
+                    |digits: Option<&str>| digits.and_then(|digits| digits.parse().ok()).unwrap_or(0);
                 return (number(digits.get(..split)), number(digits.get(split..)));
             }
             None => name.strip_prefix("gfx").unwrap_or_default(),

@@ -174,7 +174,7 @@ impl Program {
         let has_hip = clang.has_hip() && !options.others.iter().any(|option| option == "-nogpuinc");
         match (has_hip, &clang.headers, &clang.libraries) {
             (true, Some(headers), Some(libraries)) => {
-                command.args(["-include", "hip/hip_runtime.h", "-D__HIPCC_RTC__=1"]);
+                command.args(["-include", "hip/hip_runtime.h"]);
                 if headers != Path::new("/usr/include") {
                     command.arg("-isystem").arg(headers);
                 }

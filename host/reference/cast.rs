@@ -31,10 +31,10 @@ mod tests {
     fn a_wide_integer_is_rounded_once() {
         // Just above the middle between two f32: by way of f64 it would be a tie.
         let x = (1 << 62) + (1 << 38) + 1;
-        assert_eq!(cast(Value::from_int(DType::I64, x), DType::F32).bits(), (x as f32).to_bits().into());
+        assert_eq!(cast(Value::from_int(DType::I64, x), DType::F32).bits(), u64::from((x as f32).to_bits()));
         for x in [i64::MIN, i64::MAX, -1, 0, 1 << 53, (1 << 53) + 1] {
             let float = cast(Value::from_int(DType::I64, x.into()), DType::F32);
-            assert_eq!(float.bits(), (x as f32).to_bits().into(), "{x}");
+            assert_eq!(float.bits(), u64::from((x as f32).to_bits()), "{x}");
         }
     }
 

@@ -196,10 +196,10 @@ mod tests {
             assert!(half.to_bits() == h.to_bits() || half.is_nan() && h.is_nan(), "{bits:#x}");
             assert!(brain.to_bits() == b.to_bits() || brain.is_nan() && b.is_nan(), "{bits:#x}");
             if !half.is_nan() {
-                assert_eq!(Value::from_f64(DType::F16, half).bits(), bits.into());
+                assert_eq!(Value::from_f64(DType::F16, half).bits(), u64::from(bits));
             }
             if !brain.is_nan() {
-                assert_eq!(Value::from_f64(DType::Bf16, brain).bits(), bits.into());
+                assert_eq!(Value::from_f64(DType::Bf16, brain).bits(), u64::from(bits));
             }
         }
     }
@@ -226,10 +226,10 @@ mod tests {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let x = f64::from_bits(state);
             let (ours, theirs) = (Value::from_f64(DType::F32, x), x as f32);
-            assert!(ours.bits() == theirs.to_bits().into() || theirs.is_nan() && ours.is_nan(), "{x:e}");
+            assert!(ours.bits() == u64::from(theirs.to_bits()) || theirs.is_nan() && ours.is_nan(), "{x:e}");
         }
         for x in [f64::from(f32::MAX) * (1.0 + 2_f64.powi(-25)), 2_f64.powi(-150), 3.0 * 2_f64.powi(-150)] {
-            assert_eq!(Value::from_f64(DType::F32, x).bits(), (x as f32).to_bits().into());
+            assert_eq!(Value::from_f64(DType::F32, x).bits(), u64::from((x as f32).to_bits()));
         }
     }
 

@@ -50,6 +50,13 @@ fn a_fault_that_nobody_asks_for_is_shown_at_the_end() {
 fn wrong_variables_are_one_error() {
     let text = output(&[("CANDLE_AMDGPU_SEED", "foo"), ("CANDLE_AMDGPU_CHECK", "foo")]);
     assert_eq!(text.matches("CANDLE_AMDGPU_SEED=`foo`: must be a whole number").count(), 1, "{text}");
-    assert_eq!(text.matches("CANDLE_AMDGPU_CHECK=`foo`: must be 1 (on) or 0 (off)").count(), 1, "{text}");
+    assert_eq!(
+        text.matches(
+            "CANDLE_AMDGPU_CHECK=`foo`: must be 1 (on), all (on, and go on behind findings) or 0 (off)"
+        )
+        .count(),
+        1,
+        "{text}"
+    );
     assert!(!text.contains("amdhip64: "), "{text}");
 }

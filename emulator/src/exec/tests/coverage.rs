@@ -26,7 +26,6 @@ const LEFT_OUT: &[&str] = &[
     "v_cvt_sr_bf16_f32",
     "v_cvt_sr_f16_f32",
     "v_prng_",
-    "v_bitop3_b16",
     "global_load_lds_dwordx",
     "v_smfmac_i32_16x16x128",
     "v_smfmac_f32_16x16x128",

@@ -24,6 +24,7 @@ pub(super) fn lookup(gfx: Gfx, inst: &Inst) -> Option<Op> {
         "v_permlane16_swap_b32" => op::<PermlaneSwap<16>>(inst),
         "v_permlane32_swap_b32" => op::<PermlaneSwap<32>>(inst),
         "v_bitop3_b32" => Op { imm: inst.mods.bitop3.into(), ..op::<Bitop3>(inst) },
+        "v_bitop3_b16" => Op { imm: inst.mods.bitop3.into(), ..op::<Bitop3Half>(inst) },
         "v_swap_b32" => op::<Swap>(inst),
         "v_swap_b16" => {
             let high = |i: usize| matches!(inst.operands.get(i), Some(Operand::VgprHalf { high: true, .. }));
@@ -219,6 +220,29 @@ impl Exec for Bitop3 {
                 *wave.row(op.src[i], half, &mut temp)
             });
             let out = Row(std::array::from_fn(|i| bitop3(op.imm as u8, a.0[i], b.0[i], c.0[i])));
+            wave.write(register, half, &out);
+        }
+        Flow::Next
+    }
+}
+
+/// The same of the halves that op_sel names; the destination's other half stays.
+struct Bitop3Half;
+impl Exec for Bitop3Half {
+    #[inline(always)]
+    fn exec(wave: &mut Wave, _: &mut Env<'_>, op: &Op) -> Flow {
+        let Dst::Vgpr(register) = op.dst[0] else { return Flow::Next };
+        let shift = |i: u8| 16 * u32::from(op.mods.op_sel >> i & 1);
+        for half in 0..wave.halves() {
+            let [a, b, c] = std::array::from_fn(|i| {
+                let mut temp = Row::ZERO;
+                *wave.row(op.src[i], half, &mut temp)
+            });
+            let old = *wave.vgpr(register, half);
+            let out = Row(std::array::from_fn(|i| {
+                let new = bitop3(op.imm as u8, a.0[i] >> shift(0), b.0[i] >> shift(1), c.0[i] >> shift(2));
+                old.0[i] & !(0xffff << shift(3)) | (new & 0xffff) << shift(3)
+            }));
             wave.write(register, half, &out);
         }
         Flow::Next

@@ -22,7 +22,6 @@ fn left_out(gfx: Gfx) -> &'static [&'static str] {
         Gfx::Gfx950 => &[
             "v_ashr_pk_i8_i32",
             "v_ashr_pk_u8_i32",
-            "v_bitop3_b16",
             "v_cvt_sr_bf16_f32",
             "v_cvt_sr_f16_f32",
             "v_prng_b32",

@@ -2231,6 +2231,23 @@ fn of_gfx950() {
             &[0xff00_ff00, 0x1234_5678, 0x9abc_def0],
             0x12bc_56f0,
         ),
+        Case(
+            Gfx950,
+            0x3f0,
+            "v_bitop3_b16 v0, v1, v2, v3 bitop3:0xca",
+            "000133d201050e5c",
+            &[0xff00_ff00, 0x1234_5678, 0x9abc_def0],
+            0xaaaa_56f0,
+        ),
+        // The high halves of v1 and v3, and v2's low one, to the high half.
+        Case(
+            Gfx950,
+            0x3f0,
+            "v_bitop3_b16 v0, v1, v2, v3 bitop3:0xca op_sel:[1,0,1,1]",
+            "006933d201050e5c",
+            &[0xf0f0_0000, 0x1234_5678, 0x9abc_def0],
+            0x5a7c_aaaa,
+        ),
         // Where all three are 0.
         Case(
             Gfx950,

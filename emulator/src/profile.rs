@@ -109,7 +109,7 @@ impl Profile {
                 }
             }
         }
-        self.instructions.sort_by(|one, other| one.pc.cmp(&other.pc));
+        self.instructions.sort_by_key(|instruction| instruction.pc);
     }
 
     /// The counts of everything together.

@@ -84,7 +84,7 @@ fn copies_and_fills() {
         ok(hipMemcpy(null_mut(), std::ptr::null(), 0, HIP_MEMCPY_DEFAULT));
         ok(hipMemset(a, 0, 0));
         ok(hipFree(null_mut()));
-        let mut none = 1 as *mut c_void;
+        let mut none = std::ptr::dangling_mut::<c_void>();
         ok(hipMalloc(&mut none, 0));
         assert!(none.is_null());
         ok(hipFree(a));
@@ -194,6 +194,9 @@ fn what_a_device_is() {
 }
 
 /// Adds its number to a list, in the order of calls.
+///
+/// # Safety
+/// `data` points to a counter and the word for its value.
 unsafe extern "C" fn note(data: *mut c_void) {
     // SAFETY: the test passes a word and a counter that outlive the stream's work.
     let (order, slot) = unsafe { *data.cast::<(&AtomicU32, &AtomicU32)>() };

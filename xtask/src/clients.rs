@@ -24,8 +24,6 @@ struct Client {
     /// The Python that the wheel is for, if that is not the one that runs it: only its libraries are used.
     python: Option<&'static str>,
     targets: &'static [&'static str],
-    /// Runs in every test; the others take long or are large.
-    always: bool,
 }
 
 const CYLLAMA_4: &str = "cyllama-rocm==0.4.0 \
@@ -42,7 +40,6 @@ const CLIENTS: [Client; 6] = [
                       --hash=sha256:9286d4fdc7b0e4b6e8edd08324f36c6619f63d9f43c393a6d9edcd4028a4ef70",
         python: Some("3.11"),
         targets: &["gfx1100", "gfx1030", "gfx90a"],
-        always: true,
     },
     Client {
         name: "bitsandbytes 0.50.2",
@@ -52,7 +49,6 @@ const CLIENTS: [Client; 6] = [
                       --hash=sha256:55348a9a4a21bfd99cf8c7b32fe67b4030ae5c2a05738e03c1747f65fa6ec283",
         python: None,
         targets: &["gfx1100", "gfx90a", "gfx942"],
-        always: true,
     },
     Client {
         name: "kitten 0.2.0",
@@ -62,7 +58,6 @@ const CLIENTS: [Client; 6] = [
                       --hash=sha256:66eea21abd640579e22547169ca1b09af1064b6f30e8f1a7d6341df01ff613e2",
         python: None,
         targets: &["gfx1100"],
-        always: false,
     },
     Client {
         name: "Triton 3.9.0",
@@ -72,7 +67,6 @@ const CLIENTS: [Client; 6] = [
                       --hash=sha256:1622118a038b0c6e16fa4a0305da62c8b3c15904ee1cc4d4e65846a25969e41e",
         python: Some("3.11"),
         targets: &["gfx1100", "gfx90a", "gfx942", "gfx1201"],
-        always: false,
     },
     Client {
         name: "cyllama-rocm 0.4.0",
@@ -81,7 +75,6 @@ const CLIENTS: [Client; 6] = [
         requirement: CYLLAMA_4,
         python: Some("3.12"),
         targets: &["gfx1100", "gfx90a", "gfx942"],
-        always: false,
     },
     Client {
         name: "cyllama-rocm 0.7.0 (loading)",
@@ -90,7 +83,6 @@ const CLIENTS: [Client; 6] = [
         requirement: CYLLAMA_7,
         python: Some("3.12"),
         targets: &["gfx1100"],
-        always: false,
     },
 ];
 
@@ -100,38 +92,31 @@ struct Outcome {
     wrong: Vec<String>,
 }
 
-/// The check of `cargo xtask test`.
-pub fn test(full: bool) -> Result<()> {
+/// The check of `cargo xtask test --full`.
+pub fn test(_full: bool) -> Result<()> {
     if !shell::succeeds(Command::new("python3").args(["-m", "pip", "--version"])) {
         println!("Skipped: there is no python3 with pip. `apt-get install python3-pip` installs it.");
         return Ok(());
     }
     let folder = shell::target_dir().join("libamdhip64");
     library::build(&folder, "dev")?;
-    run(&folder, "", full).map(drop)
+    run(&folder, "").map(drop)
 }
 
 /// Runs the clients whose name contains `only`, and prints a table of them.
 pub fn table(only: &str) -> Result<()> {
     let folder = shell::target_dir().join("libamdhip64");
     library::build(&folder, "dev")?;
-    let text = run(&folder, only, true)?;
+    let text = run(&folder, only)?;
     print!("\n{text}");
     Ok(())
 }
 
-fn run(libraries: &Path, only: &str, full: bool) -> Result<String> {
+fn run(libraries: &Path, only: &str) -> Result<String> {
     let mut table = String::from("| client | target | tests | right |\n| --- | --- | ---: | ---: |\n");
     let mut wrong = Vec::new();
-    for client in CLIENTS.iter().filter(|client| (client.always || full) && client.name.contains(only)) {
-        let wheel = match client.fetch() {
-            Ok(wheel) => wheel,
-            Err(error) if !full => {
-                println!("Skipped: {} cannot be fetched: {error:#}", client.name);
-                continue;
-            }
-            Err(error) => return Err(error),
-        };
+    for client in CLIENTS.iter().filter(|client| client.name.contains(only)) {
+        let wheel = client.fetch()?;
         for target in client.targets {
             println!("{} on {target}", client.name);
             let Outcome { tests, wrong: now } = client.run(&wheel, libraries, target)?;

@@ -11,14 +11,13 @@ use crate::{
 
 type Check = (&'static str, fn(full: bool) -> Result<()>);
 
-const CHECKS: [Check; 12] = [
+const CHECKS: [Check; 11] = [
     ("format", format),
     ("documents", documents::run),
     ("licences", licences::run),
     ("lints", lints),
     ("tests", tests),
     ("HIP programs", library::test),
-    ("clients", clients::test),
     ("documentation", documentation),
     ("dependent project", dependent::run),
     ("own kernels", newcomer::run),
@@ -26,8 +25,9 @@ const CHECKS: [Check; 12] = [
     ("docs.rs build", docs_rs),
 ];
 
-/// Only with `--full`: Candle's own crates are large, the macros compile core once more, and packages are other crates.
-const FULL_CHECKS: [Check; 5] = [
+/// Only with `--full`: other people's programs come from the network, Candle's own crates are large, the macros compile core once more, and packages are other crates.
+const FULL_CHECKS: [Check; 6] = [
+    ("clients", clients::test),
     ("Candle", candle::check),
     ("project with Candle", dependent::candle),
     ("kernel macros", device_cargo::test),

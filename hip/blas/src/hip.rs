@@ -30,18 +30,24 @@ impl Hip {
     /// One that takes all memory for a device's.
     #[cfg(test)]
     pub fn of_host() -> Hip {
+        /// # Safety
+        /// `function` may be called with `data`.
         unsafe extern "C" fn launch(
             _: *mut c_void,
             function: unsafe extern "C" fn(*mut c_void),
             data: *mut c_void,
         ) -> c_int {
-            // SAFETY: the caller's contract.
+            // SAFETY: the caller's contract
             unsafe { function(data) };
             0
         }
+        /// # Safety
+        /// Touches nothing.
         unsafe extern "C" fn never(_: *mut c_void, _: *mut c_int) -> c_int {
             0
         }
+        /// # Safety
+        /// Touches nothing.
         unsafe extern "C" fn always(_: *const c_void, _: usize, _: c_int) -> c_int {
             0
         }

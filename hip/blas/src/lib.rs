@@ -177,7 +177,6 @@ macro_rules! products {
         /// As hipBLAS says of the arguments.
         #[unsafe(no_mangle)]
         #[allow(non_snake_case)]
-        #[expect(clippy::too_many_arguments, reason = "the C function has them")]
         pub unsafe extern "C" fn $name($handle: hipblasHandle_t, $($arg: $type),*) -> hipblasStatus_t {
             // SAFETY: the caller's contract.
             code(unsafe { context($handle) }.and_then(|context| {
@@ -288,7 +287,6 @@ products! {
 /// As hipBLAS says of the arguments.
 #[unsafe(no_mangle)]
 #[allow(non_snake_case)]
-#[expect(clippy::too_many_arguments, reason = "the C function has them")]
 pub unsafe extern "C" fn hipblasStrsmBatched(
     handle: hipblasHandle_t,
     side: c_int,

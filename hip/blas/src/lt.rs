@@ -188,7 +188,6 @@ struct Heuristic {
 /// There is room for as many as are asked for.
 #[unsafe(no_mangle)]
 #[allow(non_snake_case)]
-#[expect(clippy::too_many_arguments, reason = "the C function has them")]
 pub unsafe extern "C" fn hipblasLtMatmulAlgoGetHeuristic(
     _handle: *mut c_void,
     _description: *mut c_void,
@@ -226,7 +225,6 @@ pub unsafe extern "C" fn hipblasLtMatmulAlgoGetHeuristic(
 /// As hipBLASLt says of the arguments; the scalars lie in host memory.
 #[unsafe(no_mangle)]
 #[allow(non_snake_case)]
-#[expect(clippy::too_many_arguments, reason = "the C function has them")]
 pub unsafe extern "C" fn hipblasLtMatmul(
     _handle: *mut c_void,
     description: *mut c_void,

@@ -5,12 +5,12 @@
 //! what to install.
 //!
 //! - [`CLANG_VARIABLE`] names the clang; without it `HIP_CLANG_PATH`, `ROCM_PATH/llvm/bin`, and then the search path
-//! are looked   through, and of several versions the newest is taken.
+//!   are looked through, and of several versions the newest is taken.
 //! - Headers are HIP's own, where there are some, with AMD's device libraries; elsewhere programs have the [built-in
 //!   header](BUILTIN): the language's words, indices, barriers, atomics, and the mathematics that a GPU has
-//! instructions for.
+//!   instructions for.
 //! - Without `--offload-arch` (or `--gpu-architecture`) it is compiled for the current device of the process's
-//! libamdhip64.
+//!   libamdhip64.
 //!
 //! Code is one ELF file for one target and a bundle for several. Linking (`hiprtcLink…`) is refused.
 

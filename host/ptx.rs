@@ -10,7 +10,7 @@ use crate::{Device, Result};
 use amdgpu_emulator::{KernelArg, KernelInfo};
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::io::Read;
 use std::ops::Range;
 use std::ptr;
@@ -117,9 +117,9 @@ impl Text {
         Ok(function)
     }
 
-    fn text_of(&self, name: &str) -> Result<Cow<'_, CString>> {
+    fn text_of(&self, name: &str) -> Result<Cow<'_, CStr>> {
         let (all, groups, places) = match &self.source {
-            Source::Whole { text, .. } => return Ok(Cow::Borrowed(text)),
+            Source::Whole { text, .. } => return Ok(Cow::Borrowed(text.as_c_str())),
             Source::Packed { all, groups, places } => (all, groups, places),
         };
         let place = places.get(name).ok_or_else(|| self.refuse(name, "there is no such kernel"))?;
@@ -250,7 +250,7 @@ fn whole(bytes: &[u8]) -> std::result::Result<(Source, Vec<KernelInfo>), Problem
 fn info_of(kernel: &Kernel) -> KernelInfo {
     let mut offset = 0_u32;
     let args = kernel.args.iter().map(|arg| {
-        let size = arg.size as u32;
+        let size = arg.size;
         offset = offset.next_multiple_of(size.max(1));
         let at = offset;
         offset += size;

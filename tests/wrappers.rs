@@ -200,10 +200,6 @@ fn a_part_of_a_row_is_an_error() {
             assert_eq!((arg.as_str(), *have, *need), ("dst", len, len.next_multiple_of(5) as u128));
         }
     }
-    let error =
-        softmax_f32(&stream, LaunchConfig::explicit([1, 1, 1], [64, 1, 1], 0), &x, &mut zeros(&stream, 7), 5)
-            .unwrap_err();
-    assert!(matches!(error, Error::Requirement { .. }), "{error}");
     softmax_f32(&stream, AUTO, &x, &mut zeros(&stream, 10), 5).unwrap();
 }
 

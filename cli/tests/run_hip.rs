@@ -3,6 +3,7 @@
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 fn folder() -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("run_hip");
@@ -11,7 +12,10 @@ fn folder() -> PathBuf {
 }
 
 fn compile(name: &str) -> Option<PathBuf> {
-    let into = folder().join(format!("{name}-{}", std::process::id()));
+    // Each call has a file of its own: tests run side by side, and a program that runs cannot be written.
+    static CALLS: AtomicU32 = AtomicU32::new(0);
+    let call = CALLS.fetch_add(1, Ordering::Relaxed);
+    let into = folder().join(format!("{name}-{}-{call}", std::process::id()));
     let mut hipcc = Command::new("hipcc");
     hipcc.args(["-O2", "-g", "--offload-arch=gfx1030", "--offload-arch=gfx90a", "-o"]).arg(&into);
     hipcc.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../hip/tests/programs/{name}.hip")));

@@ -23,8 +23,8 @@ pub(super) fn lookup(gfx: Gfx, inst: &Inst) -> Option<Op> {
         "v_permlane64_b32" => op::<Permlane64>(inst),
         "v_permlane16_swap_b32" => op::<PermlaneSwap<16>>(inst),
         "v_permlane32_swap_b32" => op::<PermlaneSwap<32>>(inst),
-        "v_bitop3_b32" => Op { imm: inst.mods.bitop3.into(), ..op::<Bitop3>(inst) },
-        "v_bitop3_b16" => Op { imm: inst.mods.bitop3.into(), ..op::<Bitop3Half>(inst) },
+        "v_bitop3_b32" => Op { imm: inst.mods.bitop3.into(), ..op::<Bitop3<false>>(inst) },
+        "v_bitop3_b16" => Op { imm: inst.mods.bitop3.into(), ..op::<Bitop3<true>>(inst) },
         "v_swap_b32" => op::<Swap>(inst),
         "v_swap_b16" => {
             let high = |i: usize| matches!(inst.operands.get(i), Some(Operand::VgprHalf { high: true, .. }));
@@ -208,31 +208,15 @@ impl<const DISTANCE: usize> Exec for PermlaneSwap<DISTANCE> {
     }
 }
 
-/// Any function of three bits, by its table in `imm`.
-struct Bitop3;
-impl Exec for Bitop3 {
+/// Any function of three bits, by its table in `imm`; with `HALF` of the halves that op_sel names, and the destination's other
+/// half stays.
+struct Bitop3<const HALF: bool>;
+impl<const HALF: bool> Exec for Bitop3<HALF> {
     #[inline(always)]
     fn exec(wave: &mut Wave, _: &mut Env<'_>, op: &Op) -> Flow {
         let Dst::Vgpr(register) = op.dst[0] else { return Flow::Next };
-        for half in 0..wave.halves() {
-            let [a, b, c] = std::array::from_fn(|i| {
-                let mut temp = Row::ZERO;
-                *wave.row(op.src[i], half, &mut temp)
-            });
-            let out = Row(std::array::from_fn(|i| bitop3(op.imm as u8, a.0[i], b.0[i], c.0[i])));
-            wave.write(register, half, &out);
-        }
-        Flow::Next
-    }
-}
-
-/// The same of the halves that op_sel names; the destination's other half stays.
-struct Bitop3Half;
-impl Exec for Bitop3Half {
-    #[inline(always)]
-    fn exec(wave: &mut Wave, _: &mut Env<'_>, op: &Op) -> Flow {
-        let Dst::Vgpr(register) = op.dst[0] else { return Flow::Next };
-        let shift = |i: u8| 16 * u32::from(op.mods.op_sel >> i & 1);
+        let shift = |i: u8| if HALF { 16 * u32::from(op.mods.op_sel >> i & 1) } else { 0 };
+        let kept = if HALF { !(0xffff << shift(3)) } else { 0 };
         for half in 0..wave.halves() {
             let [a, b, c] = std::array::from_fn(|i| {
                 let mut temp = Row::ZERO;
@@ -241,7 +225,7 @@ impl Exec for Bitop3Half {
             let old = *wave.vgpr(register, half);
             let out = Row(std::array::from_fn(|i| {
                 let new = bitop3(op.imm as u8, a.0[i] >> shift(0), b.0[i] >> shift(1), c.0[i] >> shift(2));
-                old.0[i] & !(0xffff << shift(3)) | (new & 0xffff) << shift(3)
+                old.0[i] & kept | new << shift(3) & !kept
             }));
             wave.write(register, half, &out);
         }

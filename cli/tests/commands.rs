@@ -1,6 +1,7 @@
 //! The program `candle-amdgpu`: what it prints and how it ends.
 
 use serde_json::Value;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
@@ -409,7 +410,7 @@ fn variables_with_wrong_values_are_one_error() {
     is_refused(
         &output,
         "devices",
-        "CANDLE_AMDGPU_CHECK=`foo`: must be 1 (on) or 0 (off); CANDLE_AMDGPU_SEED=`foo`: must",
+        "CANDLE_AMDGPU_CHECK=`foo`: must be 1 (on), all (on, and go on behind findings) or 0 (off); CANDLE_AMDGPU_SEED=`foo`: must",
     );
 }
 
@@ -439,7 +440,7 @@ fn commands() -> Vec<String> {
     let lines = list.lines().take_while(|line| !line.is_empty());
     let names = lines.filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
     let commands: Vec<_> = names.filter(|name| !["", "help"].contains(name)).map(str::to_owned).collect();
-    assert_eq!(commands.len(), 9, "{commands:?}");
+    assert_eq!(commands.len(), 10, "{commands:?}");
     commands
 }
 
@@ -509,6 +510,13 @@ fn the_examples_of_the_help_run_as_written() {
     // As a user would call it.
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_candle-amdgpu"), folder.join("candle-amdgpu")).unwrap();
     let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap_or_default());
+    // What run-hip's examples run is any program.
+    for program in ["saxpy", "test-backend-ops", "python3"] {
+        let file = folder.join(program);
+        std::fs::write(&file, "#!/bin/sh\nprintf '%s\\n' \"$0 $*\"\n").unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    std::fs::write(folder.join("known.txt"), "LdsRace *soft_max*\n").unwrap();
     for command in commands() {
         let help = run(&[&command, "--help"]);
         let (_, examples) = stdout(&help).split_once("Example").expect("examples");
@@ -534,6 +542,12 @@ fn the_examples_of_the_help_run_as_written() {
             if bug {
                 let text = stderr(&output);
                 assert!(text.contains("fill_u8") && text.contains("fill.rs"), "{text}");
+            } else if command == "run-hip" {
+                assert!(
+                    stderr(&output).contains("candle-amdgpu run-hip: the program made no HIP call"),
+                    "{line}: {}",
+                    stderr(&output)
+                );
             } else {
                 assert_eq!(stderr(&output), "", "{line} is not quiet");
             }

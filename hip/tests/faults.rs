@@ -137,3 +137,75 @@ fn an_endless_kernel_times_out() {
         ok(hipStreamDestroy(stream));
     }
 }
+
+#[test]
+fn a_kernel_reaches_what_its_device_was_given_access_to() {
+    let _alone = alone();
+    let kernels = Kernels::on(2);
+    let poke = kernels.get("poke");
+    on(1);
+    let there = upload(&[1u32; 4]);
+    let mut pinned = null_mut();
+    // SAFETY: the result is valid for writing.
+    ok(unsafe { hipHostMalloc(&mut pinned, 16, 0) });
+    let mut own = vec![0u32; 4];
+    on(2);
+    let write = |at: *mut c_void, value: u32| {
+        let offset = 3u64;
+        ok(launch(poke, [1; 3], [1; 3], 0, null_mut(), &mut params![at, offset, value]));
+        // SAFETY: takes a handle.
+        unsafe { hipStreamSynchronize(null_mut()) }
+    };
+    // SAFETY: the vector outlives its registration, and pointers are valid.
+    unsafe {
+        // Page-locked memory is every device's, and so is what is registered.
+        ok(write(pinned, 8));
+        assert_eq!(*pinned.cast::<u32>().add(3), 8);
+        let registered: *mut c_void = own.as_mut_ptr().cast();
+        ok(hipHostRegister(registered, 16, 0));
+        ok(write(registered, 9));
+        assert_eq!(own, [0, 0, 0, 9]);
+        ok(hipHostUnregister(registered));
+        fails(write(registered, 9), hipErrorIllegalAddress, "hipHostRegister");
+
+        let without = write(there, 5);
+        fails(
+            without,
+            hipErrorIllegalAddress,
+            "memory of device 1, to which hipDeviceEnablePeerAccess gives device 2",
+        );
+        ok(hipDeviceEnablePeerAccess(1, 0));
+        ok(write(there, 5));
+        assert_eq!(download::<u32>(there, 4), [1, 1, 1, 5]);
+        // What is allocated later is reached too; and the peer's own check mode takes what was written for written.
+        on(1);
+        let later = malloc(64);
+        on(2);
+        ok(write(later, 6));
+        set_check_mode(1, true).unwrap();
+        let peer = Kernels::on(1);
+        let (n, block, mul, add) = (1u64, 1u32, 1f32, 0f32);
+        let from = later.byte_add(12);
+        let mut params = params![n, block, from, there, mul, add];
+        ok(launch(peer.get("affine"), [1; 3], [1; 3], 0, null_mut(), &mut params));
+        ok(hipStreamSynchronize(null_mut()));
+        set_check_mode(1, false).unwrap();
+        assert_eq!(download::<u32>(there, 1), [6]);
+        // Access is one way.
+        let poke_back = peer.get("poke");
+        on(2);
+        let here = malloc(16);
+        on(1);
+        let (offset, value) = (0u64, 1u32);
+        ok(launch(poke_back, [1; 3], [1; 3], 0, null_mut(), &mut params![here, offset, value]));
+        fails(hipStreamSynchronize(null_mut()), hipErrorIllegalAddress, "memory of device 2");
+        free(here);
+        on(2);
+        ok(hipDeviceDisablePeerAccess(1));
+        fails(write(there, 5), hipErrorIllegalAddress, "poke");
+        free(there);
+        free(later);
+        ok(hipHostFree(pinned));
+        fails(write(pinned, 1), hipErrorIllegalAddress, "poke");
+    }
+}

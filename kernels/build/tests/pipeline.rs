@@ -1,6 +1,6 @@
 //! The whole way from Rust to the emulator, with what amdgpu-device offers. It needs the device toolchain.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use amdgpu_build::Error;
 use amdgpu_build::wrappers::Family;
@@ -10,11 +10,15 @@ use amdgpu_emulator::{
 
 const ARCHS: [Gfx; 3] = [Gfx::Gfx1030, Gfx::Gfx1100, Gfx::Gfx90a];
 
-/// Compiles a crate beside this file, into the folder that the workspace's own kernels use.
+/// Compiles a crate beside this file.
 fn compile(name: &str) -> Result<Vec<Family>, Error> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(name);
-    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("amdgpu");
-    amdgpu_build::compile(&folder, &cache, &ARCHS, &|_| ())
+    amdgpu_build::compile(&folder, &cache(), &ARCHS, &|_| ())
+}
+
+/// The folder that the workspace's own kernels use.
+fn cache() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("amdgpu")
 }
 
 /// A device with one family loaded.
@@ -301,11 +305,12 @@ fn barriers_and_wave_operations_that_only_some_come_to_are_refused() {
     let error = compile("divergent").unwrap_err();
     let Error::Divergent { family, found, .. } = &error else { panic!("{error}") };
     assert_eq!(family, "divergent");
-    let source =
-        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/divergent/src/lib.rs"));
+    let source = std::fs::read_to_string(
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/divergent/src/divergent.rs"),
+    );
     let source = source.unwrap();
     let line = |text: &str| 1 + source.lines().position(|line| line.trim() == text).unwrap();
-    let file = "kernels/build/tests/divergent/src/lib.rs";
+    let file = "kernels/build/tests/divergent/src/divergent.rs";
     let lines: Vec<String> = found.iter().map(ToString::to_string).collect();
     println!("{}", lines.join("\n"));
     let expected = [(
@@ -326,4 +331,23 @@ fn barriers_and_wave_operations_that_only_some_come_to_are_refused() {
         Vec::from_iter(kernels),
         ["after_a_return", "in_a_branch", "in_turns_of_waves", "sum_of_some"]
     );
+}
+
+#[test]
+fn crates_with_families_of_one_name_keep_their_own() {
+    let kernels = |folder: &str| -> Vec<String> {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(folder);
+        let families = amdgpu_build::compile_only(&folder, &cache(), &["memory"], &ARCHS, &|_| ());
+        let [family] =
+            families.unwrap_or_else(|e| panic!("{e}")).try_into().unwrap_or_else(|_| panic!("one"));
+        for (_, path) in &family.objects {
+            let object = CodeObject::parse(&std::fs::read(path).unwrap()).unwrap();
+            assert_eq!(object.kernels().len(), family.kernels.len(), "{}", path.display());
+        }
+        family.kernels.into_iter().map(|kernel| kernel.name).collect()
+    };
+    let many = kernels("kernels");
+    assert!(many.len() > 1 && many.contains(&"sum".to_owned()), "{many:?}");
+    assert_eq!(kernels("divergent"), ["seven"]);
+    assert_eq!(kernels("kernels"), many, "compiled once more");
 }

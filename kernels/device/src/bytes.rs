@@ -55,7 +55,7 @@ pub fn half_of_each(a: u32, b: u32, high: bool) -> u32 {
 /// Loads a half and the `N` words behind it, from an address that is a multiple of two.
 ///
 /// # Safety
-/// They can be read, and so can what else the aligned words hold that they lie in.
+/// They can be read, and so can the two bytes in front of them if the address is not a multiple of four.
 #[inline(always)]
 pub unsafe fn load_after_half<const N: usize>(address: *const u8) -> (u16, [u32; N]) {
     #[cfg(not(target_arch = "nvptx64"))]
@@ -71,10 +71,10 @@ pub unsafe fn load_after_half<const N: usize>(address: *const u8) -> (u16, [u32;
         let aligned = address.sub(odd).cast::<u32>();
         let shift = 16 + 8 * odd as u32;
         let first = aligned.read();
-        let (mut words, mut low) = ([0; N], first);
-        let mut i = 0;
+        let (mut words, mut low, mut i) = ([0; N], first, 0);
         while i < N {
-            let high = aligned.add(i + 1).read();
+            let next = aligned.add(i + 1);
+            let high = if i + 1 < N || odd != 0 { next.read() } else { next.cast::<u16>().read().into() };
             words[i] = ((u64::from(high) << 32 | u64::from(low)) >> shift) as u32;
             low = high;
             i += 1;
@@ -97,7 +97,7 @@ pub unsafe fn load_words<const N: usize>(address: *const u8) -> [u32; N] {
         address.cast::<[u32; N]>().read_unaligned()
     }
     #[cfg(target_arch = "nvptx64")]
-    // SAFETY: the caller's; the last aligned word that is read has the last byte wanted
+    // SAFETY: the caller's; no byte behind the words is read
     unsafe {
         if const { N == 1 } {
             let [low, high] = address.cast::<[u16; 2]>().read();
@@ -105,13 +105,13 @@ pub unsafe fn load_words<const N: usize>(address: *const u8) -> [u32; N] {
         }
         let odd = address as usize & 2;
         let aligned = address.sub(odd).cast::<u32>();
-        // The one that holds the last byte.
-        let last = aligned.add(N - 1).cast::<u8>().add(2 * odd).cast::<u32>();
+        // Their last half: of an aligned word that they end in, no more is theirs.
+        let last = address.add(4 * N - 2).cast::<u16>();
         let mut words = [0; N];
         let mut low = aligned.read();
         let mut i = 0;
         while i < N {
-            let high = if i + 1 < N { aligned.add(i + 1).read() } else { last.read() };
+            let high = if i + 1 < N { aligned.add(i + 1).read() } else { last.read().into() };
             words[i] = ((u64::from(high) << 32 | u64::from(low)) >> (8 * odd as u32)) as u32;
             low = high;
             i += 1;

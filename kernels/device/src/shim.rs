@@ -85,7 +85,7 @@ unsafe extern "C" {
     /// The same over 32.
     pub fn amdgpu_device_tile_s8_32(sums: *mut [i32; 4], a: *const [u32; 4], b: *const [u32; 2]);
     /// What `stream.rs` says.
-    pub fn amdgpu_device_stream_copy(to: *mut u8, from: *const u8, bytes: u32);
+    pub fn amdgpu_device_stream_copy(to: *mut u8, from: *const u8);
     pub fn amdgpu_device_stream_end_group();
     pub fn amdgpu_device_stream_wait_1();
     pub fn amdgpu_device_stream_wait_2();

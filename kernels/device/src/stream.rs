@@ -1,15 +1,14 @@
 //! Copies from global memory to workgroup memory that go on while the lane does other things. NVIDIA GPUs alone.
 
-/// Begins to copy 16 bytes; those after the first `bytes` are not read and become 0. Both addresses are multiples of
-/// 16.
+/// Begins to copy 16 bytes. Both addresses are multiples of 16.
 ///
 /// # Safety
 /// `to` is workgroup memory, in which nobody reads or writes these bytes until the copy is done; `from` is global memory
 /// that can be read.
 #[inline(always)]
-pub unsafe fn copy(to: *mut u8, from: *const u8, bytes: u32) {
+pub unsafe fn copy(to: *mut u8, from: *const u8) {
     // SAFETY: the caller's
-    unsafe { crate::shim::amdgpu_device_stream_copy(to, from, bytes) }
+    unsafe { crate::shim::amdgpu_device_stream_copy(to, from) }
 }
 
 /// Ends a group: the copies that this lane has begun since the last one.

@@ -53,7 +53,7 @@ pub trait Format: 'static {
     /// [`bits`](Self::bits) of all four words, and [`header`](Self::header).
     ///
     /// # Safety
-    /// As for both. What else is in the aligned words in which the block lies can be read too.
+    /// As for both. If the block does not begin at a multiple of four, the two bytes before it can be read too.
     #[inline(always)]
     unsafe fn whole(block: *const u8, chunk: u32) -> (Self::Bits<4>, Self::Header) {
         // SAFETY: the caller's

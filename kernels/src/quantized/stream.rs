@@ -120,7 +120,7 @@ impl<F: Format> Stream<F> {
                     while k < Self::PIECES.div_ceil(TEAM) {
                         if self.team.lane + k * TEAM < Self::PIECES {
                             let at = (k * TEAM) as usize * PIECE;
-                            copy(to.wrapping_add(at), from.wrapping_add(at), PIECE as u32);
+                            copy(to.wrapping_add(at), from.wrapping_add(at));
                         }
                         k += 1;
                     }
@@ -131,8 +131,17 @@ impl<F: Format> Stream<F> {
                     let first = self.team.lane as usize * PIECE;
                     let mut at = first;
                     while at < end {
-                        let bytes = if end - at < PIECE { end - at } else { PIECE };
-                        copy(to.wrapping_add(at - first), from.wrapping_add(at - first), bytes as u32);
+                        let (to, from) = (to.wrapping_add(at - first), from.wrapping_add(at - first));
+                        if end - at >= PIECE {
+                            copy(to, from);
+                        } else {
+                            // The last piece, of which a copy would read what is behind the matrix.
+                            let mut i = 0;
+                            while i < end - at {
+                                to.add(i).cast::<u16>().write(from.add(i).cast::<u16>().read());
+                                i += 2;
+                            }
+                        }
                         at += TEAM as usize * PIECE;
                     }
                 }

@@ -61,10 +61,10 @@ define linkonce_odr hidden i32 @amdgpu_device_dot4(i32 %a, i32 %b, i32 %c) alway
   ret i32 %sum
 }
 
-define linkonce_odr hidden void @amdgpu_device_stream_copy(ptr %to, ptr %from, i32 %bytes) alwaysinline nounwind {
+define linkonce_odr hidden void @amdgpu_device_stream_copy(ptr %to, ptr %from) alwaysinline nounwind {
   %shared = addrspacecast ptr %to to ptr addrspace(3)
   %global = addrspacecast ptr %from to ptr addrspace(1)
-  call void @llvm.nvvm.cp.async.cg.shared.global.16.s(ptr addrspace(3) %shared, ptr addrspace(1) %global, i32 %bytes)
+  call void @llvm.nvvm.cp.async.cg.shared.global.16(ptr addrspace(3) %shared, ptr addrspace(1) %global)
   ret void
 }
 
@@ -222,7 +222,7 @@ define linkonce_odr hidden void @amdgpu_device_tile_s8_32(ptr %sums, ptr %a, ptr
 
 declare { i32, i32, i32, i32 } @llvm.nvvm.mma.m16n8k16.row.col.s8(i32, i32, i32, i32, i32, i32, i32) nounwind memory(none)
 declare { i32, i32, i32, i32 } @llvm.nvvm.mma.m16n8k32.row.col.s8(i32, i32, i32, i32, i32, i32, i32, i32, i32, i32) nounwind memory(none)
-declare void @llvm.nvvm.cp.async.cg.shared.global.16.s(ptr addrspace(3), ptr addrspace(1), i32)
+declare void @llvm.nvvm.cp.async.cg.shared.global.16(ptr addrspace(3), ptr addrspace(1))
 declare void @llvm.nvvm.cp.async.commit.group()
 declare void @llvm.nvvm.cp.async.wait.group(i32 immarg)
 declare void @llvm.nvvm.bar.warp.sync(i32) convergent

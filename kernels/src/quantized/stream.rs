@@ -135,12 +135,8 @@ impl<F: Format> Stream<F> {
                         if end - at >= PIECE {
                             copy(to, from);
                         } else {
-                            // The last piece, of which a copy would read what is behind the matrix.
-                            let mut i = 0;
-                            while i < end - at {
-                                to.add(i).cast::<u16>().write(from.add(i).cast::<u16>().read());
-                                i += 2;
-                            }
+                            // A whole piece would end behind the matrix.
+                            copy_part(to, from, end - at);
                         }
                         at += TEAM as usize * PIECE;
                     }
@@ -203,5 +199,27 @@ impl<F: Format> Stream<F> {
             r += 1;
         }
         rows
+    }
+}
+
+/// Copies fewer bytes than a piece has, an even number of them.
+///
+/// # Safety
+/// They can be read and written; both addresses are multiples of a piece's size.
+#[inline(always)]
+unsafe fn copy_part(to: *mut u8, from: *const u8, bytes: usize) {
+    // SAFETY: the caller's
+    unsafe {
+        if bytes & 8 != 0 {
+            to.cast::<u64>().write(from.cast::<u64>().read());
+        }
+        let at = bytes & 8;
+        if bytes & 4 != 0 {
+            to.add(at).cast::<u32>().write(from.add(at).cast::<u32>().read());
+        }
+        let at = bytes & 12;
+        if bytes & 2 != 0 {
+            to.add(at).cast::<u16>().write(from.add(at).cast::<u16>().read());
+        }
     }
 }

@@ -156,6 +156,12 @@ pub enum Fault {
         /// Instructions that a wave may execute.
         budget: u64,
     },
+    /// The kernel asks the host for what emulated devices do not answer, or in a wrong way.
+    #[error("a call of the host that cannot be answered: {problem}")]
+    HostCall {
+        /// What it asks for, or what is wrong.
+        problem: String,
+    },
     /// `s_trap`: what `abort` and `__builtin_trap` compile to, and a panic that nothing identifies as one.
     #[error("trap {id}{}", if *id == 2 { ": the kernel aborted (a panic or llvm.trap)" } else { "" })]
     Trap {

@@ -1,6 +1,7 @@
 //! One emulated GPU.
 
 use std::fmt;
+use std::io::Write as _;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -157,6 +158,47 @@ pub struct LaunchOptions {
     /// device library needs for its grid barrier. Whoever launches checks that so many fit. Check mode does not look at
     /// such a launch if it has more than one workgroup.
     pub cooperative: bool,
+    /// Where `printf` and `assert` in device code write; by default to the process's own streams.
+    pub output: Output,
+}
+
+/// A stream that device code can write to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum Stream {
+    Stdout,
+    Stderr,
+}
+
+/// Where device code's `printf` writes.
+#[derive(Clone, Default)]
+pub struct Output(Option<Arc<WriteText>>);
+
+type WriteText = dyn Fn(Stream, &[u8]) + Send + Sync;
+
+impl Output {
+    /// Calls a function with each text that a lane prints, as whole as it was printed. The kernel goes on when it returns.
+    pub fn new(write: impl Fn(Stream, &[u8]) + Send + Sync + 'static) -> Output {
+        Output(Some(Arc::new(write)))
+    }
+
+    pub(crate) fn write(&self, stream: Stream, text: &[u8]) {
+        // As with `printf` on the host, there is nobody to tell that a stream is closed.
+        let _ = match (&self.0, stream) {
+            (Some(write), _) => {
+                write(stream, text);
+                Ok(())
+            }
+            (None, Stream::Stdout) => std::io::stdout().write_all(text),
+            (None, Stream::Stderr) => std::io::stderr().write_all(text),
+        };
+    }
+}
+
+impl fmt::Debug for Output {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "Output(function)" } else { "Output(streams of the process)" })
+    }
 }
 
 /// What to call while a launch is still running.
@@ -187,6 +229,7 @@ impl Default for LaunchOptions {
             watch: None,
             stack_size: 1024,
             cooperative: false,
+            output: Output::default(),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use amdgpu_emulator::{LaunchOptions, Running, Watch};
+use amdgpu_emulator::{LaunchOptions, Output, Running, Stream, Watch};
 
 use crate::api::WARN_VARIABLE;
 use crate::journal::Journal;
@@ -93,6 +93,7 @@ impl Settings {
                 None => wrong(PATIENCE_VARIABLE, &text, "must be a number of seconds, or 0 for no messages"),
             }
         }
+        options.output = Output::new(write_to_c);
         options.watch = patience.map(|after| Watch { after, tell: Arc::new(say) });
         if let Some(text) = value(WARN_VARIABLE).filter(|text| text != "0" && text != "1") {
             wrong(WARN_VARIABLE, &text, "must be 1 (on) or 0 (off)");
@@ -130,6 +131,22 @@ impl Settings {
 fn say(running: &Running) {
     // Nobody may be there to read it.
     drop(writeln!(std::io::stderr(), "amdhip64: {running}"));
+}
+
+/// Writes what device code prints into C's own buffers, so that it keeps its place among what the program prints.
+fn write_to_c(stream: Stream, text: &[u8]) {
+    unsafe extern "C" {
+        static stdout: *mut libc::FILE;
+        static stderr: *mut libc::FILE;
+    }
+    // SAFETY: the streams of the C library, which a program may replace but not remove; the text is valid for its size.
+    unsafe {
+        let file = match stream {
+            Stream::Stdout => stdout,
+            Stream::Stderr => stderr,
+        };
+        libc::fwrite(text.as_ptr().cast(), 1, text.len(), file);
+    }
 }
 
 /// Where profiles go, and in which format.

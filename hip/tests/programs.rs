@@ -85,7 +85,7 @@ macro_rules! programs {
     )*};
 }
 
-programs! { vector_add shared_memory prefix_sum streams graphs cooperative atomics shuffles globals copies device_printf }
+programs! { vector_add shared_memory prefix_sum streams graphs cooperative atomics shuffles globals copies }
 
 #[test]
 #[ignore = "needs hipcc (apt-get install hipcc)"]
@@ -93,6 +93,57 @@ fn default_streams_of_single_threads() {
     for name in ["vector_add", "atomics"] {
         let options = ["-fgpu-default-stream=per-thread"];
         passes(name, compile_as(&format!("{name}_per_thread"), name, &options));
+    }
+}
+
+#[test]
+#[ignore = "needs hipcc (apt-get install hipcc)"]
+fn device_code_prints_among_what_the_program_prints() {
+    let Some(program) = compile("device_printf") else { return };
+    for (target, variables) in [
+        ("gfx1030", &[][..]),
+        ("gfx90a", &[]),
+        ("gfx90a", &[("CANDLE_AMDGPU_CHECK", "1")]),
+        ("gfx1030", &[("CANDLE_AMDGPU_SEED", "7")]),
+    ] {
+        let output = run(&program, target, variables);
+        let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "{target} {variables:?}:\n{out}\n{err}");
+        let (before, rest) = out.split_once("before\n").expect("the program's own line");
+        let (device, after) = rest.split_once("after\n").expect("the program's own line");
+        assert_eq!(before, "", "{out}");
+        // Workgroups and waves may print in any order, but each line is whole.
+        let mut lines: Vec<&str> = device.lines().collect();
+        lines.sort_unstable();
+        let mut expected: Vec<String> = (0..300)
+            .map(|i| {
+                format!(
+                    "item {i} of {}: {:.3}, a string of more than one packet, {}",
+                    300,
+                    i as f64 / 8.0,
+                    i % 2 == 0
+                )
+            })
+            .collect();
+        expected.sort_unstable();
+        assert_eq!(lines, expected);
+        let sum: usize = expected.iter().map(|line| line.len() + 1).sum();
+        let expected = format!("printf returned {sum} in all\ndevice_printf passed on {target}");
+        assert!(after.starts_with(&expected), "`{expected}` is not in {out}");
+    }
+}
+
+#[test]
+#[ignore = "needs hipcc (apt-get install hipcc)"]
+fn an_assertion_in_device_code_says_where() {
+    let Some(program) = compile("device_assert") else { return };
+    for target in TARGETS {
+        let output = run(&program, target, &[]);
+        let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "{target}:\n{out}\n{err}");
+        let says = "device_assert.hip:5: void positive(const int *): Device-side assertion `values[threadIdx.x] > 0' failed.\n";
+        assert_eq!(err.matches(says).count(), 2, "{err}");
+        assert!(err.contains("the kernel aborted") && err.contains("kernel _Z8positivePKi"), "{err}");
     }
 }
 

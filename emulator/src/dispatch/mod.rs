@@ -1,6 +1,7 @@
 //! From a launch to waves: what the command processor and the dispatcher do.
 
 mod floats;
+mod host_calls;
 mod order;
 mod scratch;
 mod threads;
@@ -9,6 +10,7 @@ mod worker;
 
 use std::sync::OnceLock;
 
+use self::host_calls::HostCalls;
 use self::watch::Clock;
 use crate::code_object::{ArgKind, HiddenArg, KernelDescriptor, KernelInfo};
 use crate::exec::check::Registers;
@@ -56,6 +58,8 @@ struct Dispatch<'a> {
     /// See [`Dispatch::order_matters`].
     order_matters: OnceLock<bool>,
     clock: Option<Clock<'a>>,
+    /// If the kernel may call the host.
+    host_calls: Option<HostCalls<'a>>,
 }
 
 /// Runs a launch.
@@ -66,13 +70,18 @@ pub(crate) fn launch(memory: &Memory, kernel: &Kernel, launch: &Launch<'_>) -> R
     let refuse = |fault: Fault| FaultReport::new(fault, &info.name, gfx, None);
     let (lds, work_items) = check_geometry(info, gfx, launch).map_err(refuse)?;
 
+    let calls = info.args.iter().any(|arg| arg.kind == ArgKind::Hidden(HiddenArg::HostcallBuffer));
+    let waves = workgroups(launch).saturating_mul(u64::from(work_items.div_ceil(info.wave_size)));
+    let host_calls = calls.then(|| HostCalls::new(memory, waves, launch.options.output.clone())).transpose();
+    let host_calls = host_calls.map_err(|error| refuse(Fault::Memory(error)))?;
+
     let kernarg_bytes = u64::from(info.kernarg_size) + KERNARG_PADDING;
     let block = kernarg_bytes.next_multiple_of(64);
     let size = block + PACKET_SIZE + QUEUE_SIZE + GRID_SIZE;
     let kernarg = memory.take_block(size).map_err(|error| refuse(Fault::Memory(error)))?;
     let (packet, queue) = (kernarg + block, kernarg + block + PACKET_SIZE);
     let grid = queue + QUEUE_SIZE;
-    let arguments = arguments(info, launch, grid);
+    let arguments = arguments(info, launch, grid, host_calls.as_ref().map_or(0, HostCalls::address));
     if launch.options.cooperative {
         memory.gws.begin_barrier(workgroups(launch).wrapping_sub(1) as u32);
     }
@@ -116,6 +125,7 @@ pub(crate) fn launch(memory: &Memory, kernel: &Kernel, launch: &Launch<'_>) -> R
             preloaded,
             order_matters: OnceLock::new(),
             clock: launch.options.watch.as_ref().map(Clock::new),
+            host_calls,
         };
         dispatch.run()
     });
@@ -151,7 +161,7 @@ fn check_geometry(info: &KernelInfo, gfx: Gfx, launch: &Launch<'_>) -> Result<(u
 }
 
 /// The argument block: explicit arguments as given, hidden ones filled in.
-fn arguments(info: &KernelInfo, launch: &Launch<'_>, grid: u64) -> Vec<u8> {
+fn arguments(info: &KernelInfo, launch: &Launch<'_>, grid: u64, host_calls: u64) -> Vec<u8> {
     let mut bytes = vec![0; info.kernarg_size as usize];
     let explicit = (info.explicit_size() as usize).min(launch.kernarg.len()).min(bytes.len());
     bytes[..explicit].copy_from_slice(&launch.kernarg[..explicit]);
@@ -165,7 +175,8 @@ fn arguments(info: &KernelInfo, launch: &Launch<'_>, grid: u64) -> Vec<u8> {
             HiddenArg::SharedBase => u64::from(SHARED_APERTURE),
             HiddenArg::PrivateBase => u64::from(PRIVATE_APERTURE),
             HiddenArg::MultigridSyncArg if launch.options.cooperative => grid,
-            // Every workgroup is full, and there are no host services, heap or queue.
+            HiddenArg::HostcallBuffer => host_calls,
+            // Every workgroup is full, and there is no heap or queue.
             _ => 0,
         };
         let size = (arg.size as usize).min(8);

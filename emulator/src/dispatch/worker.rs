@@ -212,6 +212,14 @@ impl<'a> Worker<'a> {
             };
             self.env.clock += wave.executed;
             self.unwatched += wave.executed - before;
+            // A wave that waits for the host's answer sleeps.
+            if flow == Flow::Yield
+                && let Some(calls) = &self.dispatch.host_calls
+                && let Err(fault) = calls.serve()
+            {
+                self.env.raise(fault, None);
+                return Err(index);
+            }
             self.status[index] = match flow {
                 Flow::Next | Flow::Yield => Status::Running,
                 Flow::Barrier => Status::AtBarrier,

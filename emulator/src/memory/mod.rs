@@ -133,6 +133,29 @@ pub(crate) struct Memory {
     peers: Mutex<Vec<Weak<Memory>>>,
 }
 
+/// What [`Memory::lend_new`] has lent.
+pub(crate) struct Lent<'a> {
+    memory: &'a Memory,
+    region: Region,
+}
+
+impl Lent<'_> {
+    pub fn address(&self) -> u64 {
+        self.region.base
+    }
+
+    pub fn size(&self) -> u64 {
+        self.region.size
+    }
+}
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        let taken = self.memory.take_back(self.region.base);
+        debug_assert!(taken.is_ok(), "nobody else knows that it is lent");
+    }
+}
+
 struct State {
     live: View,
     freed: VecDeque<Allocation>,
@@ -294,6 +317,14 @@ impl Memory {
             return Err(MemoryError::NotAllocated { address: base });
         }
         self.state().remove(base).map(drop)
+    }
+
+    /// New memory of the host that is lent until the result is dropped: zeros, taken from the system as they are touched.
+    pub fn lend_new(&self, size: u64, label: &str) -> Result<Lent<'_>, MemoryError> {
+        let region = Region::reserve_anywhere(size)?;
+        // SAFETY: the region lives until it has been taken back, and its owner accesses it by atomics alone.
+        unsafe { self.lend(region.base, size, Some(label.into()))? };
+        Ok(Lent { memory: self, region })
     }
 
     /// Lets launches see the allocations of others, instead of those that they have seen so far.

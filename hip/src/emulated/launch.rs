@@ -311,9 +311,9 @@ impl Runtime {
                 Ok(())
             }
             Err(fault) => {
-                let host_call = is_host_call(&function.info, &fault);
+                let heap = is_heap(&function.info, &fault);
                 let note = match fault.fault() {
-                    _ if host_call => HOST_CALL_NOTE.to_owned(),
+                    _ if heap => HEAP_NOTE.to_owned(),
                     Fault::Budget { .. } => format!("\n  note: {BUDGET_VARIABLE} sets another limit"),
                     Fault::OutOfBounds { address, .. } => self.foreign_note(device.ordinal, *address),
                     _ => String::new(),
@@ -324,7 +324,7 @@ impl Runtime {
                 if is_told {
                     print_fault(&report);
                 }
-                let code = if host_call { hipErrorNotSupported } else { fault_code(&fault) };
+                let code = if heap { hipErrorNotSupported } else { fault_code(&fault) };
                 device.set_last_fault(report.clone(), fault);
                 Err(StreamFault { code, report, is_told })
             }
@@ -368,15 +368,14 @@ fn say_unchecked(kernel: &str) {
     }
 }
 
-/// What a fault report adds where the fault is that a kernel called the host.
-const HOST_CALL_NOTE: &str = "\n  note: the kernel calls the host (printf, assert or malloc in device code), which emulated \
-                              devices cannot do; the access goes to the missing host call buffer";
+/// What a fault report adds where the fault is that a kernel looked for its heap.
+const HEAP_NOTE: &str = "\n  note: the kernel allocates memory (malloc, free, new or delete in device code), which emulated devices cannot do; \
+                         the access goes to the missing heap";
 
-/// Whether a fault is an access to the host call buffer, which is null.
-fn is_host_call(info: &KernelInfo, report: &FaultReport) -> bool {
-    let buffer = ArgKind::Hidden(HiddenArg::HostcallBuffer);
+/// Whether a fault is an access to the heap, which is null.
+fn is_heap(info: &KernelInfo, report: &FaultReport) -> bool {
     let near_null = matches!(report.fault(), Fault::OutOfBounds { address, .. } if *address < 4096);
-    near_null && info.args.iter().any(|arg| arg.kind == buffer)
+    near_null && info.args.iter().any(|arg| arg.kind == ArgKind::Hidden(HiddenArg::HeapV1))
 }
 
 fn fault_code(report: &FaultReport) -> hipError_t {
@@ -389,6 +388,7 @@ fn fault_code(report: &FaultReport) -> hipError_t {
         | Fault::Misaligned { .. } => hipErrorIllegalAddress,
         Fault::Budget { .. } => hipErrorLaunchTimeOut,
         Fault::Memory(_) => hipErrorOutOfMemory,
+        Fault::HostCall { .. } => hipErrorNotSupported,
         _ => hipErrorLaunchFailure,
     }
 }

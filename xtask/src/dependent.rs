@@ -24,19 +24,19 @@ pub fn run(_full: bool) -> Result<()> {
 /// A project with Candle and the two patches, under the profile of `candle/`, so that what is compiled is used again.
 pub fn candle(_full: bool) -> Result<()> {
     let folder = shell::workspace().join("candle");
-    let project = with_candle(&folder, "")?;
+    let project = with_candle(&folder)?;
     shell::run(cargo(project.path(), "run").arg("--quiet"))
 }
 
-/// Makes such a project, with the patch crates in `patches` and other lines below `[patch.crates-io]`.
-pub fn with_candle(patches: &Path, others: &str) -> Result<TempDir> {
+/// Makes such a project, with the patch crates in `patches`.
+pub fn with_candle(patches: &Path) -> Result<TempDir> {
     let folder = shell::workspace().join("candle");
     let ours = fs::read_to_string(folder.join("Cargo.toml"))?;
     let (_, profile) = ours.split_once("[profile.dev]").context("candle/Cargo.toml has no profile")?;
     let patch = |name: &str| format!("{name} = {{ path = {:?} }}\n", patches.join(name));
     let candle = |name: &str| format!("{name} = {{ version = \"0.11.1\", features = [\"cuda\"] }}\n");
     let manifest = format!(
-        "[dependencies]\n{}{}\n[patch.crates-io]\n{}{}{others}\n[workspace]\nresolver = \"3\"\n\n[profile.dev]{profile}",
+        "[dependencies]\n{}{}\n[patch.crates-io]\n{}{}\n[workspace]\nresolver = \"3\"\n\n[profile.dev]{profile}",
         candle("candle-core"),
         candle("candle-nn"),
         patch("cudarc"),

@@ -86,17 +86,38 @@ pub fn run(folder: &Path, gfx: &[String]) -> Result<()> {
     shell::run(cargo.current_dir(&root))?;
     fs::create_dir_all(folder).with_context(|| format!("cannot create the folder {}", folder.display()))?;
     for name in CRATES {
-        let package = format!("{name}-{}", env!("CARGO_PKG_VERSION"));
+        let package = unpacked(name);
         let from = packed.join("package").join(&package).with_added_extension("crate");
         let to = folder.join(&package).with_added_extension("crate");
         fs::copy(&from, &to).with_context(|| format!("cannot write {}", to.display()))?;
         shell::run(Command::new("tar").arg("-xzf").arg(&to).arg("-C").arg(folder))?;
         println!("{}: {} kB", to.display(), to.metadata()?.len() / 1000);
+        join(&folder.join(&package).join("Cargo.toml"))?;
     }
     patches(folder)
 }
 
-/// Copies the crates that Candle is patched with, which find `candle-amdgpu` by its version then.
+/// The folder of an unpacked crate, among the others.
+fn unpacked(name: &str) -> String {
+    format!("{name}-{}", env!("CARGO_PKG_VERSION"))
+}
+
+/// Lets an unpacked crate find the others beside it, so that it can be used before they are on crates.io.
+fn join(manifest: &Path) -> Result<()> {
+    let mut crate_: Table = fs::read_to_string(manifest)?.parse()?;
+    for section in ["dependencies", "build-dependencies", "dev-dependencies"] {
+        let dependencies = crate_.get_mut(section).and_then(Value::as_table_mut);
+        for (name, dependency) in dependencies.into_iter().flatten() {
+            if CRATES.contains(&name.as_str()) {
+                let dependency = dependency.as_table_mut().context("cargo package writes tables")?;
+                dependency.insert("path".to_owned(), format!("../{}", unpacked(name)).into());
+            }
+        }
+    }
+    Ok(fs::write(manifest, toml::to_string(&crate_)?)?)
+}
+
+/// Copies the crates that Candle is patched with, which find `candle-amdgpu` beside them.
 fn patches(folder: &Path) -> Result<()> {
     let (from, to) = (shell::workspace().join("candle"), folder.join("candle"));
     for name in PATCHES {
@@ -109,11 +130,9 @@ fn patches(folder: &Path) -> Result<()> {
     let workspace = workspace.context("candle/Cargo.toml has no workspace")?;
     workspace.insert("members".to_owned(), PATCHES.to_vec().into());
     let dependencies = workspace.get_mut("dependencies").and_then(Value::as_table_mut);
-    for dependency in
-        dependencies.into_iter().flatten().filter_map(|(_, dependency)| dependency.as_table_mut())
-    {
-        if dependency.remove("path").is_some() {
-            dependency.insert("version".to_owned(), env!("CARGO_PKG_VERSION").into());
+    for (name, dependency) in dependencies.into_iter().flatten() {
+        if let Some(path) = dependency.as_table_mut().and_then(|table| table.get_mut("path")) {
+            *path = format!("../{}", unpacked(name)).into();
         }
     }
     fs::write(to.join("Cargo.toml"), toml::to_string(&manifest)?)?;
@@ -169,13 +188,10 @@ pub fn test(_: bool) -> Result<()> {
     let packages = absolute(folder.path().join("packages"))?;
     let default: Vec<String> = amdgpu_build::DEFAULT_ARCHS.iter().map(|gfx| gfx.name().to_owned()).collect();
     run(&packages, &default)?;
-    let unpacked = |name: &str| packages.join(format!("{name}-{}", env!("CARGO_PKG_VERSION")));
-    let patches: String =
-        CRATES.iter().map(|name| format!("{name} = {{ path = {:?} }}\n", unpacked(name))).collect();
+    let root = packages.join(unpacked("candle-amdgpu"));
     let manifest = format!(
-        "[dependencies]\ncandle-amdgpu = \"{}\"\n\n[patch.crates-io]\n{patches}\n[workspace]\n\n\
-         [profile.dev]\ndebug = \"line-tables-only\"\n",
-        env!("CARGO_PKG_VERSION")
+        "[dependencies]\ncandle-amdgpu = {{ path = {root:?} }}\n\n[workspace]\n\n\
+         [profile.dev]\ndebug = \"line-tables-only\"\n"
     );
     let project = dependent::project(&manifest, shell::workspace())?;
     let cargo = |task: &str| {
@@ -185,7 +201,7 @@ pub fn test(_: bool) -> Result<()> {
     };
     shell::run(&mut cargo("run"))?;
     // And one with unmodified Candle.
-    let candle = dependent::with_candle(&packages.join("candle"), &patches)?;
+    let candle = dependent::with_candle(&packages.join("candle"))?;
     shell::run(dependent::cargo(candle.path(), "run").arg("--quiet").env(toolchain::VARIABLE, "/nowhere"))?;
 
     // As docs.rs builds it, unlike an earlier check.
@@ -195,7 +211,7 @@ pub fn test(_: bool) -> Result<()> {
     ensure!(page.exists(), "the documentation of the package has no {}", page.display());
 
     let refuses = |file: &str, edit: &dyn Fn(String) -> String, error: &str| -> Result<()> {
-        let file = unpacked("candle-amdgpu").join("prebuilt").join(file);
+        let file = root.join("prebuilt").join(file);
         let text = fs::read_to_string(&file)?;
         fs::write(&file, edit(text.clone()))?;
         let output = cargo("build").output()?;

@@ -229,3 +229,47 @@ fn mixtures_of_experts_are_near_the_exact_ones() -> Result<()> {
     }
     Ok(())
 }
+
+/// Candle takes the elements from the view's offset on, of none.
+#[test]
+fn an_empty_view_with_an_offset_is_empty() -> Result<()> {
+    let device = device()?;
+    let shape = |x: Tensor| Ok::<_, candle_core::Error>(x.to_device(&Device::Cpu)?.dims().to_vec());
+    let empty = Tensor::zeros((0, 12), DType::F32, &device)?.narrow(1, 12, 0)?;
+    assert_eq!(empty.layout().start_offset(), 12);
+    // Of a tensor with elements, one whose offset is behind them.
+    let behind = Tensor::zeros((3, 4), DType::F32, &device)?.narrow(0, 3, 0)?.narrow(1, 4, 0)?;
+    assert_eq!(behind.layout().start_offset(), 16);
+    for x in [empty, behind] {
+        assert_eq!(shape(x.to_dtype(DType::F64)?)?, [0, 0]);
+        assert_eq!(shape(x.lt(&x)?)?, [0, 0]);
+        assert_eq!(shape(x.lt(&x)?.where_cond(&x, &x)?)?, [0, 0]);
+        assert_eq!(shape(Tensor::stack(&[&x, &x], 0)?)?, [2, 0, 0]);
+        assert_eq!(shape(Tensor::cat(&[&x, &x], 1)?)?, [0, 0]);
+        assert_eq!(shape(x.exp()?)?, [0, 0]);
+        assert_eq!(shape((&x + &x)?)?, [0, 0]);
+        assert_eq!(shape(x.affine(2.0, 1.0)?)?, [0, 0]);
+        assert_eq!(shape(x.force_contiguous()?)?, [0, 0]);
+    }
+    Ok(())
+}
+
+/// Sums over no channels.
+#[test]
+fn convolutions_over_no_channels_are_zeros() -> Result<()> {
+    let device = device()?;
+    let zeros = |shape: &[usize]| Tensor::zeros(shape, DType::F32, &device);
+    // What the memory of the results held before.
+    Tensor::ones(4096, DType::F32, &device)?.affine(3.0, 1.0)?;
+    let y = zeros(&[1, 0, 5, 5])?.conv2d(&zeros(&[2, 0, 3, 3])?, 0, 1, 1, 1)?;
+    assert_eq!((y.dims(), y.sum_all()?.to_scalar::<f32>()?), (&[1, 2, 3, 3][..], 0.0));
+    let y = zeros(&[1, 0, 5])?.conv1d(&zeros(&[2, 0, 3])?, 0, 1, 1, 1)?;
+    assert_eq!((y.dims(), y.sum_all()?.to_scalar::<f32>()?), (&[1, 2, 3][..], 0.0));
+    let y = zeros(&[1, 0, 5])?.conv_transpose1d(&zeros(&[0, 2, 3])?, 1, 0, 1, 1, 1)?;
+    assert_eq!((y.dims(), y.sum_all()?.to_scalar::<f32>()?), (&[1, 2, 5][..], 0.0));
+    let y = zeros(&[1, 0, 5, 4])?.conv_transpose2d(&zeros(&[0, 2, 3, 3])?, 0, 0, 1, 1)?;
+    assert_eq!((y.dims(), y.sum_all()?.to_scalar::<f32>()?), (&[1, 2, 7, 6][..], 0.0));
+    let y = zeros(&[3, 0])?.matmul(&zeros(&[0, 4])?)?;
+    assert_eq!(y.to_vec2::<f32>()?, [[0.0; 4]; 3]);
+    Ok(())
+}

@@ -1,5 +1,6 @@
 //! Cases that a backend for Candle easily gets wrong, each by its input.
 
+use candle_amdgpu::kernel::NVPTX;
 use candle_amdgpu_tests::ops::quantized::{self, EXPERT_FORMATS, FORMATS, Mixture, difference};
 use candle_core::quantized::{GgmlDType, QMatMul, QTensor};
 use candle_core::{DType, Device, IndexOp, Module, Result, Tensor};
@@ -259,17 +260,42 @@ fn an_empty_view_with_an_offset_is_empty() -> Result<()> {
 fn convolutions_over_no_channels_are_zeros() -> Result<()> {
     let device = device()?;
     let zeros = |shape: &[usize]| Tensor::zeros(shape, DType::F32, &device);
-    // What the memory of the results held before.
-    Tensor::ones(4096, DType::F32, &device)?.affine(3.0, 1.0)?;
+    // What the memory of the results holds before.
+    let dirty = |shape: &[usize]| Tensor::full(9_f32, shape, &device).map(drop);
+    dirty(&[1, 2, 3, 3])?;
     let y = zeros(&[1, 0, 5, 5])?.conv2d(&zeros(&[2, 0, 3, 3])?, 0, 1, 1, 1)?;
     assert_eq!((y.dims(), y.sum_all()?.to_scalar::<f32>()?), (&[1, 2, 3, 3][..], 0.0));
+    dirty(&[1, 2, 3])?;
     let y = zeros(&[1, 0, 5])?.conv1d(&zeros(&[2, 0, 3])?, 0, 1, 1, 1)?;
     assert_eq!((y.dims(), y.sum_all()?.to_scalar::<f32>()?), (&[1, 2, 3][..], 0.0));
+    dirty(&[1, 2, 5])?;
     let y = zeros(&[1, 0, 5])?.conv_transpose1d(&zeros(&[0, 2, 3])?, 1, 0, 1, 1, 1)?;
     assert_eq!((y.dims(), y.sum_all()?.to_scalar::<f32>()?), (&[1, 2, 5][..], 0.0));
+    dirty(&[1, 2, 7, 6])?;
     let y = zeros(&[1, 0, 5, 4])?.conv_transpose2d(&zeros(&[0, 2, 3, 3])?, 0, 0, 1, 1)?;
     assert_eq!((y.dims(), y.sum_all()?.to_scalar::<f32>()?), (&[1, 2, 7, 6][..], 0.0));
     let y = zeros(&[3, 0])?.matmul(&zeros(&[0, 4])?)?;
     assert_eq!(y.to_vec2::<f32>()?, [[0.0; 4]; 3]);
+    Ok(())
+}
+
+/// The order of additions is the same, as long as the vectors fit in workgroup memory.
+#[test]
+fn up_to_eight_quantized_products_at_once_have_the_bits_of_one() -> Result<()> {
+    let device = device()?;
+    if device.as_cuda_device()?.cuda_stream().context().device().arch() == NVPTX {
+        return Ok(());
+    }
+    for format in FORMATS {
+        let weights = QTensor::quantize_onto(&quantized::curve((24, 1024), 0.37)?, format, &device)?;
+        let weights = QMatMul::from_qtensor(weights)?;
+        let x = quantized::curve((8, 1024), 0.11)?.to_device(&device)?;
+        let one = |i| weights.forward(&x.narrow(0, i, 1)?.contiguous()?);
+        let ones = Tensor::cat(&(0..8).map(one).collect::<Result<Vec<_>>>()?, 0)?.to_vec2::<f32>()?;
+        for n in 2..=8 {
+            let all = weights.forward(&x.narrow(0, 0, n)?.contiguous()?)?.to_vec2::<f32>()?;
+            assert_eq!(all, ones[..n], "{format:?}, {n} vectors");
+        }
+    }
     Ok(())
 }

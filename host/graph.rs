@@ -24,7 +24,7 @@ pub struct Graph {
     graph: hipGraph_t,
     exec: hipGraphExec_t,
     stream: Stream,
-    _uploaded: Vec<Box<[u8]>>,
+    uploaded: Vec<Box<[u8]>>,
 }
 
 // SAFETY: the handles are used by one thread at a time, since nothing else has them.
@@ -59,7 +59,7 @@ impl Stream {
         // SAFETY: the graph is live; writes the handle.
         let made = unsafe { hip!(hipGraphInstantiateWithFlags(&mut exec, graph, auto_free.into())) };
         // From here on both are destroyed if something fails.
-        let graph = Graph { graph, exec, stream: self.clone(), _uploaded: uploaded };
+        let graph = Graph { graph, exec, stream: self.clone(), uploaded };
         made?;
         Ok(graph)
     }
@@ -128,10 +128,15 @@ impl Graph {
 
 impl Drop for Graph {
     fn drop(&mut self) {
-        // SAFETY: the handles are ours. Host data that a run still reads must stay, so the stream comes first. An error cannot
-        // be returned here; the next call reports it.
+        // Host data that a run still reads must stay. A stream that records something else cannot be waited for.
+        if self.stream.capture_status() == Ok(CaptureStatus::None) {
+            // SAFETY: the handle is live. An error cannot be returned here; the next call reports it.
+            unsafe { sys::hipStreamSynchronize(self.stream.as_raw()) };
+        } else {
+            std::mem::forget(std::mem::take(&mut self.uploaded));
+        }
+        // SAFETY: the handles are ours.
         unsafe {
-            sys::hipStreamSynchronize(self.stream.as_raw());
             if !self.exec.is_null() {
                 sys::hipGraphExecDestroy(self.exec);
             }

@@ -81,6 +81,24 @@ fn host_memory_that_a_graph_copies_is_kept() -> Result<(), Error> {
 }
 
 #[test]
+fn a_graph_can_be_replaced_while_the_next_is_recorded() -> Result<(), Error> {
+    let context = context()?;
+    let stream = context.new_stream()?;
+    let mut x = stream.alloc_zeros::<u32>(4)?;
+    let mut graphs = Vec::new();
+    for i in 1..4_u32 {
+        stream.begin_capture(CU_STREAM_CAPTURE_MODE_RELAXED)?;
+        graphs.clear();
+        stream.memcpy_htod(&[i; 4], &mut x)?;
+        let graph = stream.end_capture(CUgraphInstantiate_flags::default())?.expect("there is one");
+        graph.launch()?;
+        assert_eq!(stream.clone_dtoh(&x)?, [i; 4]);
+        graphs.push(graph);
+    }
+    Ok(())
+}
+
+#[test]
 fn ending_what_has_not_begun_is_an_error() -> Result<(), Error> {
     let stream = context()?.new_stream()?;
     let error = stream.end_capture(CUgraphInstantiate_flags::default()).unwrap_err().to_string();

@@ -194,8 +194,11 @@ impl Device {
         Loaded::from_bytes(self, name, bytes).map(Arc::new)
     }
 
-    /// Makes this the calling thread's device, for calls that take no stream.
-    pub(crate) fn make_current(&self) -> Result<()> {
+    /// Makes this the calling thread's device, for HIP's functions that take no stream. This crate's own do so themselves.
+    ///
+    /// # Errors
+    /// What the runtime reports.
+    pub fn make_current(&self) -> Result<()> {
         // SAFETY: any number may be passed.
         unsafe { hip!(hipSetDevice(self.0.ordinal as c_int)) }
     }

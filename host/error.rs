@@ -286,7 +286,7 @@ pub enum Error {
     },
     /// The columns of a matrix overlap.
     #[error(
-        "matrix {matrix}: a leading dimension of {leading} for columns of {rows}: it must be at least that (and 1)"
+        "matrix {matrix}: a leading dimension of {leading} for columns of {rows}: it must be at least that"
     )]
     LeadingDimension {
         /// `A`, `B` or `C`.

@@ -39,10 +39,14 @@ mod function;
 #[cfg(feature = "kernels")]
 pub mod gemm;
 pub mod generated;
+mod graph;
+#[cfg(feature = "kernels")]
+mod ids;
 pub mod kernel;
 mod launch;
 mod layout;
 mod module;
+mod pinned;
 mod ptx;
 #[cfg(feature = "kernels")]
 pub mod reduce;
@@ -74,10 +78,14 @@ pub use element::{Element, KernelValue, bf16, f8e4m3, f16};
 pub use error::{Error, Result};
 pub use event::Event;
 pub use function::{Function, LaunchBuilder};
+pub use graph::{CaptureMode, CaptureStatus, Graph};
+#[cfg(feature = "kernels")]
+pub use ids::{check_ids, ids_below};
 pub use kernel::{Kernel, Module};
 pub use launch::LaunchConfig;
 pub use layout::Layout;
 pub use module::Loaded;
+pub use pinned::PinnedBuffer;
 pub use stream::{AsStream, Stream, StreamRef};
 
 /// Candle's kernels: a module for each family, with a launch wrapper for each kernel.

@@ -28,6 +28,8 @@ pub(crate) struct Staging {
     taken: usize,
     /// When the work that reads each half is done.
     passed: [Option<Event>; 2],
+    /// While the stream is recorded, what was uploaded: each run copies it again.
+    captured: Option<Vec<Box<[u8]>>>,
 }
 
 struct Memory {
@@ -39,6 +41,16 @@ struct Memory {
 unsafe impl Send for Memory {}
 
 impl Staging {
+    /// From now on, uploads are kept.
+    pub(crate) fn begin_capture(&mut self) {
+        self.captured = Some(Vec::new());
+    }
+
+    /// No longer; those that were kept.
+    pub(crate) fn end_capture(&mut self) -> Vec<Box<[u8]>> {
+        self.captured.take().unwrap_or_default()
+    }
+
     /// Uploads `words` and gives their device address, valid for work that is enqueued on `stream` before the
     /// next call for this ring.
     pub(crate) fn upload(
@@ -93,6 +105,20 @@ impl Staging {
         };
         let (ring, twin) = (memory.host, memory.device);
         self.memory = Some(memory);
+        if let Some(captured) = &mut self.captured {
+            // A recorded copy and what uses it follow each other whenever they run, so that any place in the twin will do; and
+            // nobody can wait meanwhile.
+            if self.taken + bytes > HALF {
+                self.taken = 0;
+            }
+            let at = self.half * HALF + self.taken;
+            self.taken += bytes.next_multiple_of(size_of::<usize>());
+            // SAFETY: `data` is valid for as many bytes; the twin has room for them.
+            unsafe {
+                captured.push(std::slice::from_raw_parts(data, bytes).into());
+                return Ok((captured[captured.len() - 1].as_ptr(), twin.add(at)));
+            }
+        }
         if self.taken + bytes > HALF {
             self.passed[self.half] = Some(Event::record(device, stream)?);
             self.half = 1 - self.half;

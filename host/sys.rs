@@ -9,12 +9,15 @@ pub(crate) use amdhip64::{
     HIP_EVENT_DISABLE_TIMING as DISABLE_TIMING, HIP_MEMCPY_DEVICE_TO_DEVICE as DEVICE_TO_DEVICE,
     HIP_MEMCPY_DEVICE_TO_HOST as DEVICE_TO_HOST, HIP_MEMCPY_HOST_TO_DEVICE as HOST_TO_DEVICE,
     HIP_STREAM_NON_BLOCKING as NON_BLOCKING, TakesText, hipDeviceProp_tR0600, hipDeviceSynchronize,
-    hipEvent_t, hipEventCreateWithFlags, hipEventDestroy, hipEventRecord, hipEventSynchronize, hipFree,
-    hipFreeAsync, hipFunction_t, hipGetDeviceCount, hipGetDevicePropertiesR0600, hipGetErrorName,
-    hipGetErrorString, hipHostFree, hipHostMalloc, hipMalloc, hipMallocAsync, hipMemGetInfo, hipMemcpy,
-    hipMemcpyAsync, hipMemsetAsync, hipModule_t, hipModuleGetFunction, hipModuleGetGlobal,
-    hipModuleLaunchKernel, hipModuleLoadData, hipModuleUnload, hipSetDevice, hipStream_t,
-    hipStreamCreateWithFlags, hipStreamDestroy, hipStreamSynchronize, hipStreamWaitEvent,
+    hipEvent_t, hipEventCreateWithFlags, hipEventDestroy, hipEventElapsedTime, hipEventQuery, hipEventRecord,
+    hipEventSynchronize, hipFree, hipFreeAsync, hipFunction_t, hipGetDeviceCount,
+    hipGetDevicePropertiesR0600, hipGetErrorName, hipGetErrorString, hipGraph_t, hipGraphDestroy,
+    hipGraphExec_t, hipGraphExecDestroy, hipGraphInstantiateWithFlags, hipGraphLaunch, hipGraphUpload,
+    hipHostFree, hipHostMalloc, hipMalloc, hipMallocAsync, hipMemGetInfo, hipMemcpy, hipMemcpyAsync,
+    hipMemsetAsync, hipModule_t, hipModuleGetFunction, hipModuleGetGlobal, hipModuleLaunchKernel,
+    hipModuleLoadData, hipModuleUnload, hipSetDevice, hipStream_t, hipStreamBeginCapture,
+    hipStreamCreateWithFlags, hipStreamDestroy, hipStreamEndCapture, hipStreamIsCapturing,
+    hipStreamSynchronize, hipStreamWaitEvent,
 };
 
 /// `Ok` for `hipSuccess`, otherwise what went wrong in `call`.

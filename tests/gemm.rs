@@ -210,6 +210,18 @@ fn offsets_beyond_two_to_the_31_are_reached() {
     assert_eq!(c.to_vec().unwrap()[..4], [near + far; 4]);
 }
 
+/// Row-major callers, such as Candle, give a matrix of no columns a leading dimension of 0.
+#[test]
+fn an_empty_operand_needs_no_leading_dimension() {
+    for stream in streams() {
+        let none = DeviceBuffer::<f32>::zeros(&stream, 0).unwrap();
+        let mut c = DeviceBuffer::from_slice(&stream, &[7.0_f32; 12]).unwrap();
+        let config = GemmConfig { lda: 0, ldb: 0, transa: Transpose::Yes, ..GemmConfig::new(3, 4, 0) };
+        gemm(&stream, &config, &none, &none, &mut c).unwrap();
+        assert_eq!(c.to_vec().unwrap(), [0.0; 12]);
+    }
+}
+
 #[test]
 fn wrong_arguments_are_errors_with_their_values() {
     let Some(stream) = streams().into_iter().next() else { return };

@@ -107,7 +107,7 @@ pub struct GemmConfig {
     pub k: usize,
     /// Factor of the product; with 0, A and B are not read. Rounded to f32 unless the elements are f64.
     pub alpha: f64,
-    /// Leading dimension of A, at least its number of rows (and 1).
+    /// Leading dimension of A, at least its number of rows; of no interest if A is empty, as for B and C.
     pub lda: usize,
     /// From one A of the batch to the next.
     pub stride_a: usize,
@@ -151,13 +151,17 @@ impl GemmConfig {
 
     /// Whether the leading dimensions are large enough, and no two products write the same element.
     fn check(&self) -> Result<()> {
-        let rows = |transposed, rows, columns| if transposed == Transpose::Yes { columns } else { rows };
-        for (matrix, leading, rows) in [
-            ("A", self.lda, rows(self.transa, self.m, self.k)),
-            ("B", self.ldb, rows(self.transb, self.k, self.n)),
-            ("C", self.ldc, self.m),
+        let stored = |transposed, rows, columns| match transposed {
+            Transpose::No => [rows, columns],
+            Transpose::Yes => [columns, rows],
+        };
+        for (matrix, leading, [rows, columns]) in [
+            ("A", self.lda, stored(self.transa, self.m, self.k)),
+            ("B", self.ldb, stored(self.transb, self.k, self.n)),
+            ("C", self.ldc, [self.m, self.n]),
         ] {
-            if leading < rows.max(1) {
+            // cuBLAS asks for 1 at least, also of a matrix without elements.
+            if leading < rows && columns > 0 {
                 return Err(Error::LeadingDimension { matrix, leading, rows });
             }
         }

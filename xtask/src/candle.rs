@@ -90,7 +90,11 @@ pub fn check(full: bool) -> Result<()> {
     shell::run(shell::cargo().args(["fmt", "--all", "--check", "--manifest-path", "candle/Cargo.toml"]))?;
     shell::run(cargo(&["clippy", "--workspace", "--all-targets"]).args(["--", "-D", "warnings"]))?;
     shell::run(&mut cargo(&["test", "--workspace"]))?;
-    if full { tests(&[]) } else { Ok(()) }
+    if !full {
+        return Ok(());
+    }
+    shell::run(&mut cargo(&["test", "--workspace", "--test", "sweep", "--", "--ignored"]))?;
+    tests(&[])
 }
 
 #[derive(Default)]

@@ -30,15 +30,19 @@ pub fn candle(_full: bool) -> Result<()> {
 
 /// Makes such a project, with the patch crates in `patches`.
 pub fn with_candle(patches: &Path) -> Result<TempDir> {
+    let candle = |name: &str| format!("{name} = {{ version = \"0.11.1\", features = [\"cuda\"] }}\n");
+    patched(&(candle("candle-core") + &candle("candle-nn")), patches)
+}
+
+/// The same with other dependencies.
+pub fn patched(dependencies: &str, patches: &Path) -> Result<TempDir> {
     let folder = shell::workspace().join("candle");
     let ours = fs::read_to_string(folder.join("Cargo.toml"))?;
     let (_, profile) = ours.split_once("[profile.dev]").context("candle/Cargo.toml has no profile")?;
     let patch = |name: &str| format!("{name} = {{ path = {:?} }}\n", patches.join(name));
-    let candle = |name: &str| format!("{name} = {{ version = \"0.11.1\", features = [\"cuda\"] }}\n");
     let manifest = format!(
-        "[dependencies]\n{}{}\n[patch.crates-io]\n{}{}\n[workspace]\nresolver = \"3\"\n\n[profile.dev]{profile}",
-        candle("candle-core"),
-        candle("candle-nn"),
+        "[dependencies]\n{dependencies}\n[patch.crates-io]\n{}{}\n[workspace]\nresolver = \"3\"\n\n\
+         [profile.dev]{profile}",
         patch("cudarc"),
         patch("candle-kernels")
     );

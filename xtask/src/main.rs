@@ -3,6 +3,7 @@
 mod apt;
 mod candle;
 mod clients;
+mod cudarc;
 mod demo;
 mod dependent;
 mod device_cargo;

@@ -6,7 +6,7 @@ use anyhow::{Result, bail, ensure};
 
 use crate::setup::{self, For};
 use crate::{
-    candle, clients, dependent, device_cargo, documents, library, licences, newcomer, package, shell,
+    candle, clients, cudarc, dependent, device_cargo, documents, library, licences, newcomer, package, shell,
 };
 
 type Check = (&'static str, fn(full: bool) -> Result<()>);
@@ -26,10 +26,11 @@ const CHECKS: [Check; 11] = [
 ];
 
 /// Only with `--full`: other people's programs come from the network, Candle's own crates are large, the macros compile core once more, and packages are other crates.
-const FULL_CHECKS: [Check; 6] = [
+const FULL_CHECKS: [Check; 7] = [
     ("clients", clients::test),
     ("Candle", candle::check),
     ("project with Candle", dependent::candle),
+    ("every feature of cudarc", cudarc::check),
     ("kernel macros", device_cargo::test),
     ("packages", package::test),
     ("memory errors", memory_errors),
@@ -49,7 +50,7 @@ pub fn run(full: bool, only: &str) -> Result<()> {
         let start = Instant::now();
         let result = check(full);
         let word = if result.is_ok() { "ok" } else { "FAILED" };
-        summary += &format!("  {name:<18} {word:<6} {:>7}\n", seconds(start.elapsed()));
+        summary += &format!("  {name:<23} {word:<6} {:>7}\n", seconds(start.elapsed()));
         if let Err(error) = result {
             println!("{name} failed: {error:#}");
             failures.push(format!("{name}: {error:#}"));

@@ -1,7 +1,7 @@
 //! Mixtures of experts: each row of the input times the matrix of the expert that it was given to.
 
 use crate::run::{self, Activation, arg};
-use candle_amdgpu::{BINARY, DeviceBuffer, GEMM, INDEXING, QUANTIZED, Result, Stream};
+use candle_amdgpu::{BINARY, DeviceBuffer, GEMM, INDEXING, QUANTIZED, Result, Stream, ids_below};
 use std::ffi::c_void;
 
 /// Which row goes to which expert, and sizes.
@@ -57,6 +57,15 @@ pub(crate) unsafe fn dense(
     let (count, share) = (experts.num_experts.max(0) as usize, experts.rows_per_input());
     let name = if dtype == 0 { "gemv_experts_f16" } else { "gemv_experts_bf16" };
     let Experts { sorted_token_ids, expert_ids, topk_weights, .. } = experts;
+    // The kernel leaves out rows and experts that there are not; these say so.
+    // SAFETY: as promised by the caller.
+    let (tokens, ids) = unsafe {
+        (
+            ids_below(stream, sorted_token_ids.cast(), m, sorted_token_ids.cast(), m)?,
+            ids_below(stream, expert_ids.cast(), m, weights, count)?,
+        )
+    };
+    drop((tokens, ids));
     let [a, b, c, d, e] = [&m, &n, &k, &count, &share].map(arg);
     let (tokens, ids, factors) = (arg(sorted_token_ids), arg(expert_ids), arg(topk_weights));
     let args = [a, b, c, d, e, tokens, ids, factors, arg(&weights), arg(&input), arg(&output)];
@@ -99,6 +108,10 @@ pub(crate) unsafe fn quantized(
     ];
     // SAFETY: both have `m` numbers of 32 bits.
     unsafe { run::launch(stream, &INDEXING, "s_u32_u32", [1, 1, 1], [1024, 1, 1], &args)? };
+    // It is not told how many experts there are.
+    let count = experts.num_experts.max(0) as usize;
+    // SAFETY: as promised by the caller, the weights are so many experts'.
+    let ids = unsafe { ids_below(stream, ids.as_ptr(), m, weights.address, count)? };
 
     let name = match weights.dtype {
         0 => "indexed_moe_forward_q8_0_q8_1",

@@ -11,32 +11,37 @@
 //! - A kernel that states its own launch geometry is launched with it, since that is the fastest; the caller's is used for
 //!   the others.
 //! - A launch may have more arguments than the kernel has parameters, as `cuLaunchKernel` allows.
+//! - Every feature of cudarc 0.19 can be turned on; what this crate has does not depend on them.
 //! - A launch with nothing to do (a grid with a zero) does nothing, where CUDA reports an invalid value.
 
-macro_rules! not_offered {
-    ($($feature:literal $instead:literal)*) => {$(
-        #[cfg(feature = $feature)]
-        compile_error!(concat!(
-            "the feature `", $feature, "` stands for a library of NVIDIA that candle-amdgpu's cudarc does not \
-             offer: ", $instead
-        ));
-    )*};
-}
-
-not_offered! {
-    "cudnn" "turn off the feature `cudnn` of candle-core or candle-nn; convolutions run on this project's kernels"
-    "nccl" "turn off the feature `nccl` of candle-core; tensors are copied between devices by `to_device`"
-    "cufft" "turn it off"
-    "cufile" "turn it off"
-    "cupti" "turn it off; `candle-amdgpu profile` shows what kernels do"
-    "cusolver" "turn it off"
-    "cusolvermg" "turn it off"
-    "cusparse" "turn it off"
-    "cutensor" "turn it off"
-    "nvtx" "turn it off"
-}
-
 pub mod cublas;
+pub mod cudnn;
 pub mod curand;
 pub mod driver;
 pub mod nvrtc;
+
+// What cudarc has and this crate does not. The features of these names can be turned on and do nothing; rustc quotes the line
+// below where one of the modules is used.
+
+#[cfg(false)] // candle-amdgpu's cudarc does not offer it: use `cublas`, whose products run on this project's kernels
+pub mod cublaslt {}
+#[cfg(false)] // candle-amdgpu's cudarc does not offer it: no kernel here does Fourier transforms
+pub mod cufft {}
+#[cfg(false)] // candle-amdgpu's cudarc does not offer it: read the file, then use `memcpy_htod`
+pub mod cufile {}
+#[cfg(false)] // candle-amdgpu's cudarc does not offer it: `candle-amdgpu profile` shows what kernels do
+pub mod cupti {}
+#[cfg(false)] // candle-amdgpu's cudarc does not offer it: no kernel here solves linear equations
+pub mod cusolver {}
+#[cfg(false)] // candle-amdgpu's cudarc does not offer it: no kernel here solves linear equations
+pub mod cusolvermg {}
+#[cfg(false)] // candle-amdgpu's cudarc does not offer it: no kernel here has sparse matrices
+pub mod cusparse {}
+#[cfg(false)] // candle-amdgpu's cudarc does not offer it: use Candle's operations, or kernels of your own
+pub mod cutensor {}
+#[cfg(false)] // candle-amdgpu's cudarc does not offer it: copy between devices with `memcpy_dtod`
+pub mod nccl {}
+#[cfg(false)] // candle-amdgpu's cudarc does not offer it: `candle-amdgpu profile` shows what kernels do
+pub mod nvtx {}
+#[cfg(false)] // candle-amdgpu's cudarc does not offer it: use `driver`
+pub mod runtime {}

@@ -1,5 +1,6 @@
 //! Cases that a backend for Candle easily gets wrong, each by its input.
 
+use candle_amdgpu::kernel::NVPTX;
 use candle_amdgpu_tests::ops::quantized::{self, EXPERT_FORMATS, FORMATS, Mixture, difference};
 use candle_core::quantized::{GgmlDType, QMatMul, QTensor};
 use candle_core::{DType, Device, IndexOp, Module, Result, Tensor};
@@ -225,6 +226,75 @@ fn mixtures_of_experts_are_near_the_exact_ones() -> Result<()> {
         for factors in [false, true] {
             let off = quantized::mixture(&device, mixture, factors)?;
             assert!(off < 0.02, "{mixture:?}, factors {factors}: off by {off} of the largest element");
+        }
+    }
+    Ok(())
+}
+
+/// Candle takes the elements from the view's offset on, of none.
+#[test]
+fn an_empty_view_with_an_offset_is_empty() -> Result<()> {
+    let device = device()?;
+    let shape = |x: Tensor| Ok::<_, candle_core::Error>(x.to_device(&Device::Cpu)?.dims().to_vec());
+    let empty = Tensor::zeros((0, 12), DType::F32, &device)?.narrow(1, 12, 0)?;
+    assert_eq!(empty.layout().start_offset(), 12);
+    // Of a tensor with elements, one whose offset is behind them.
+    let behind = Tensor::zeros((3, 4), DType::F32, &device)?.narrow(0, 3, 0)?.narrow(1, 4, 0)?;
+    assert_eq!(behind.layout().start_offset(), 16);
+    for x in [empty, behind] {
+        assert_eq!(shape(x.to_dtype(DType::F64)?)?, [0, 0]);
+        assert_eq!(shape(x.lt(&x)?)?, [0, 0]);
+        assert_eq!(shape(x.lt(&x)?.where_cond(&x, &x)?)?, [0, 0]);
+        assert_eq!(shape(Tensor::stack(&[&x, &x], 0)?)?, [2, 0, 0]);
+        assert_eq!(shape(Tensor::cat(&[&x, &x], 1)?)?, [0, 0]);
+        assert_eq!(shape(x.exp()?)?, [0, 0]);
+        assert_eq!(shape((&x + &x)?)?, [0, 0]);
+        assert_eq!(shape(x.affine(2.0, 1.0)?)?, [0, 0]);
+        assert_eq!(shape(x.force_contiguous()?)?, [0, 0]);
+    }
+    Ok(())
+}
+
+/// Sums over no channels.
+#[test]
+fn convolutions_over_no_channels_are_zeros() -> Result<()> {
+    let device = device()?;
+    let zeros = |shape: &[usize]| Tensor::zeros(shape, DType::F32, &device);
+    // What the memory of the results holds before.
+    let dirty = |shape: &[usize]| Tensor::full(9_f32, shape, &device).map(drop);
+    dirty(&[1, 2, 3, 3])?;
+    let y = zeros(&[1, 0, 5, 5])?.conv2d(&zeros(&[2, 0, 3, 3])?, 0, 1, 1, 1)?;
+    assert_eq!((y.dims(), y.sum_all()?.to_scalar::<f32>()?), (&[1, 2, 3, 3][..], 0.0));
+    dirty(&[1, 2, 3])?;
+    let y = zeros(&[1, 0, 5])?.conv1d(&zeros(&[2, 0, 3])?, 0, 1, 1, 1)?;
+    assert_eq!((y.dims(), y.sum_all()?.to_scalar::<f32>()?), (&[1, 2, 3][..], 0.0));
+    dirty(&[1, 2, 5])?;
+    let y = zeros(&[1, 0, 5])?.conv_transpose1d(&zeros(&[0, 2, 3])?, 1, 0, 1, 1, 1)?;
+    assert_eq!((y.dims(), y.sum_all()?.to_scalar::<f32>()?), (&[1, 2, 5][..], 0.0));
+    dirty(&[1, 2, 7, 6])?;
+    let y = zeros(&[1, 0, 5, 4])?.conv_transpose2d(&zeros(&[0, 2, 3, 3])?, 0, 0, 1, 1)?;
+    assert_eq!((y.dims(), y.sum_all()?.to_scalar::<f32>()?), (&[1, 2, 7, 6][..], 0.0));
+    let y = zeros(&[3, 0])?.matmul(&zeros(&[0, 4])?)?;
+    assert_eq!(y.to_vec2::<f32>()?, [[0.0; 4]; 3]);
+    Ok(())
+}
+
+/// The order of additions is the same, as long as the vectors fit in workgroup memory.
+#[test]
+fn up_to_eight_quantized_products_at_once_have_the_bits_of_one() -> Result<()> {
+    let device = device()?;
+    if device.as_cuda_device()?.cuda_stream().context().device().arch() == NVPTX {
+        return Ok(());
+    }
+    for format in FORMATS {
+        let weights = QTensor::quantize_onto(&quantized::curve((24, 1024), 0.37)?, format, &device)?;
+        let weights = QMatMul::from_qtensor(weights)?;
+        let x = quantized::curve((8, 1024), 0.11)?.to_device(&device)?;
+        let one = |i| weights.forward(&x.narrow(0, i, 1)?.contiguous()?);
+        let ones = Tensor::cat(&(0..8).map(one).collect::<Result<Vec<_>>>()?, 0)?.to_vec2::<f32>()?;
+        for n in 2..=8 {
+            let all = weights.forward(&x.narrow(0, 0, n)?.contiguous()?)?.to_vec2::<f32>()?;
+            assert_eq!(all, ones[..n], "{format:?}, {n} vectors");
         }
     }
     Ok(())

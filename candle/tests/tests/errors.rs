@@ -1,6 +1,9 @@
 //! Errors are about the AMD device, and nothing panics.
 
+use candle_amdgpu_tests::ops::quantized::{EXPERT_FORMATS, FORMATS, curve};
+use candle_core::quantized::{GgmlDType, QTensor};
 use candle_core::{DType, Device, Result, Tensor};
+use candle_nn::moe;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
@@ -47,6 +50,78 @@ fn an_index_out_of_range_comes_with_the_next_synchronisation() -> Result<()> {
     assert!(error.contains("AMD gfx") && error.contains("is_u32_f32"), "{error}");
     // The device goes on.
     assert_eq!(x.affine(2.0, 0.0)?.to_vec2::<f32>()?, [[2.0, 4.0], [6.0, 8.0]]);
+    Ok(())
+}
+
+/// Candle says neither how many rows there are nor where the padding behind them begins.
+#[test]
+fn a_row_of_quantized_weights_that_is_not_there_is_an_error() -> Result<()> {
+    let (device, _alone) = device()?;
+    let formats = FORMATS.into_iter().chain([GgmlDType::F32, GgmlDType::F16, GgmlDType::BF16]);
+    for (format, hidden) in formats.flat_map(|format| [(format, 256), (format, 1024)]) {
+        let weights = QTensor::quantize_onto(&curve((4, hidden), 0.37)?, format, &device)?;
+        for id in [4, 5, 6, 9, u32::MAX] {
+            let ids = Tensor::new(&[3_u32, id, 0], &device)?;
+            let result = weights.embedding(&ids).and_then(|y| y.to_vec2::<f32>());
+            let error = result.expect_err(&format!("{format:?} has no row {id}")).to_string();
+            let expected =
+                format!("index {id}, at position 1 of its indices, is out of range: the dimension has 4");
+            assert!(error.contains("get_rows_") && error.contains(&expected), "{format:?}: {error}");
+        }
+        // The device goes on, and the last row is there.
+        let rows = weights.embedding(&Tensor::new(&[3_u32, 0], &device)?)?.to_vec2::<f32>()?;
+        let all = weights.dequantize(&device)?.to_vec2::<f32>()?;
+        assert_eq!(rows, [all[3].clone(), all[0].clone()], "{format:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn an_expert_that_is_not_there_is_an_error() -> Result<()> {
+    let (device, _alone) = device()?;
+    let refused = |error: candle_core::Error, expert: u32| {
+        let (error, expected) = (error.to_string(), format!("index {expert}, at position"));
+        assert!(error.contains(&expected) && error.contains("the dimension has 3"), "{error}");
+    };
+    for expert in [3, 4, 900, u32::MAX] {
+        let choices = Tensor::new(&[[0_u32, expert], [1, 2]], &device)?;
+        let input = curve((2, 256), 0.11)?.to_device(&device)?;
+        for format in EXPERT_FORMATS {
+            let weights = curve((3 * 24, 256), 0.37)?.reshape((3, 24, 256))?;
+            let weights = QTensor::quantize_onto(&weights, format, &device)?;
+            let result = weights.indexed_moe_forward(&input.reshape((2, 1, 256))?, &choices);
+            refused(result.and_then(|_| device.synchronize()).expect_err("no such expert"), expert);
+            let (order, experts) = (Tensor::new(&[0_u32, 1, 2, 3], &device)?, choices.flatten_all()?);
+            for (prompt, dtype) in [(false, DType::F32), (true, DType::F16)] {
+                let result = moe::moe_gemm_gguf(&input, &weights, &None, &order, &experts, 2, prompt, dtype);
+                refused(result.and_then(|_| device.synchronize()).expect_err("no such expert"), expert);
+            }
+        }
+        let weights = curve((3 * 24, 256), 0.37)?.reshape((3, 24, 256))?.to_device(&device)?;
+        let (weights, input) = (weights.to_dtype(DType::F16)?, input.to_dtype(DType::F16)?);
+        let order = Tensor::new(&[0_u32, 1, 2, 3], &device)?;
+        let result = moe::moe_gemm(&input, &weights, &None, &order, &choices.flatten_all()?, 2, false);
+        refused(result.and_then(|_| device.synchronize()).expect_err("no such expert"), expert);
+    }
+    Ok(())
+}
+
+/// Candle passes the source's sizes, with which the kernel would read the wrong elements.
+#[test]
+fn a_gather_whose_sizes_do_not_fit_is_refused() -> Result<()> {
+    let (device, _alone) = device()?;
+    let x = Tensor::arange(0_f32, 12.0, &device)?.reshape((3, 4))?;
+    let error = x.gather(&Tensor::new(&[[0_u32, 1], [2, 0]], &device)?, 0).unwrap_err().to_string();
+    assert!(error.contains("gather_u32_f32") && error.contains("right_size = 4"), "{error}");
+    // What the error says to do.
+    let narrow = x.narrow(1, 0, 2)?.contiguous()?;
+    let gathered = narrow.gather(&Tensor::new(&[[0_u32, 1], [2, 0]], &device)?, 0)?;
+    assert_eq!(gathered.to_vec2::<f32>()?, [[0.0, 5.0], [8.0, 1.0]]);
+    let none = x.gather(&Tensor::zeros((2, 0), DType::U32, &device)?, 0)?;
+    assert_eq!(none.dims(), [2, 0]);
+    // Fewer rows, and fewer or more ids in each, are what Candle can do.
+    let gathered = x.gather(&Tensor::new(&[[3_u32, 1, 1, 0, 2]], &device)?, 1)?;
+    assert_eq!(gathered.to_vec2::<f32>()?, [[3.0, 1.0, 1.0, 0.0, 2.0]]);
     Ok(())
 }
 

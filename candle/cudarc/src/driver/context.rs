@@ -1,7 +1,7 @@
 //! Devices.
 
-use super::sys::CUdevice;
-use super::{CudaModule, CudaStream, DriverError};
+use super::sys::{CUdevice, CUdevice_attribute};
+use super::{CudaModule, CudaStream, DriverError, result};
 use crate::nvrtc::Ptx;
 use candle_amdgpu::{Device, Stream};
 use std::sync::Arc;
@@ -15,6 +15,14 @@ pub struct CudaContext {
     stream: Stream,
     ordered: AtomicBool,
 }
+
+impl PartialEq for CudaContext {
+    fn eq(&self, other: &CudaContext) -> bool {
+        self.device == other.device
+    }
+}
+
+impl Eq for CudaContext {}
 
 impl CudaContext {
     /// The device with this number.
@@ -52,6 +60,62 @@ impl CudaContext {
     /// None; the signature is cudarc's.
     pub fn name(&self) -> Result<String, DriverError> {
         Ok(self.device.name().to_owned())
+    }
+
+    /// What the device is and can do.
+    ///
+    /// # Errors
+    /// None; the signature is cudarc's.
+    pub fn attribute(&self, attribute: CUdevice_attribute) -> Result<i32, DriverError> {
+        Ok(result::device::attribute(&self.device, attribute))
+    }
+
+    /// Generation and minor version of the target: (11, 0) for gfx1100.
+    ///
+    /// # Errors
+    /// None; the signature is cudarc's.
+    pub fn compute_capability(&self) -> Result<(i32, i32), DriverError> {
+        let major = self.attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
+        let minor = self.attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
+        Ok((major, minor))
+    }
+
+    /// Bytes of memory.
+    ///
+    /// # Errors
+    /// None; the signature is cudarc's.
+    pub fn total_mem(&self) -> Result<usize, DriverError> {
+        Ok(usize::try_from(self.device.properties().total_memory).unwrap_or(usize::MAX))
+    }
+
+    /// Bytes of memory that are free, and all.
+    ///
+    /// # Errors
+    /// What the runtime reports.
+    pub fn mem_get_info(&self) -> Result<(usize, usize), DriverError> {
+        let info = self.device.memory_info().map_err(|error| self.error(error))?;
+        Ok((info.free, info.total))
+    }
+
+    /// Makes it the calling thread's device. Nothing here needs it.
+    ///
+    /// # Errors
+    /// What the runtime reports.
+    pub fn bind_to_thread(&self) -> Result<(), DriverError> {
+        self.device.make_current().map_err(|error| self.error(error))
+    }
+
+    /// Whether memory is allocated in the order of a queue.
+    pub fn has_async_alloc(&self) -> bool {
+        self.device.properties().stream_ordered_memory
+    }
+
+    /// An error that could not be returned: here the next synchronisation returns it.
+    ///
+    /// # Errors
+    /// None; the signature is cudarc's.
+    pub fn check_err(&self) -> Result<(), DriverError> {
+        Ok(())
     }
 
     /// The device of `candle-amdgpu`.
@@ -93,6 +157,11 @@ impl CudaContext {
     /// What the runtime reports, including faults of kernels that have run since the last synchronisation.
     pub fn synchronize(&self) -> Result<(), DriverError> {
         self.device.synchronize().map_err(|error| self.error(error))
+    }
+
+    /// Whether queues wait for each other when one uses the other's memory.
+    pub fn is_managing_stream_synchronization(&self) -> bool {
+        self.is_event_tracking()
     }
 
     /// Whether queues wait for each other when one uses the other's memory.

@@ -1,6 +1,11 @@
 //! Launches.
 
-use super::{CudaEvent, CudaFunction, CudaSlice, CudaStream, CudaView, CudaViewMut, DeviceRepr, DriverError};
+use super::guard::Guarded;
+use super::sys::CUevent_flags;
+use super::{
+    CudaEvent, CudaFunction, CudaSlice, CudaStream, CudaView, CudaViewMut, DeviceRepr, DeviceSlice,
+    DriverError,
+};
 use std::ffi::c_void;
 use std::ptr;
 
@@ -25,9 +30,24 @@ impl LaunchConfig {
     }
 
     /// For this kernel: the geometry that it states for itself, if it states one.
-    fn resolve(self, function: &candle_amdgpu::Function) -> candle_amdgpu::LaunchConfig {
+    ///
+    /// # Safety
+    /// The arguments are the kernel's.
+    unsafe fn resolve(
+        self,
+        function: &candle_amdgpu::Function,
+        args: &[*const c_void],
+    ) -> candle_amdgpu::LaunchConfig {
         let [grid, block] = [self.grid_dim, self.block_dim].map(|(x, y, z)| [x, y, z]);
         let config = candle_amdgpu::LaunchConfig::explicit(grid, block, self.shared_mem_bytes);
+        // Convolutions state theirs by the size of the input, and would launch nothing where it has no elements; but the result
+        // has some, which are 0.
+        // SAFETY: as promised by the caller, that size is the first argument.
+        if function.name().starts_with("conv")
+            && args.first().is_some_and(|at| unsafe { at.cast::<usize>().read_unaligned() } == 0)
+        {
+            return config;
+        }
         function.own_geometry_or(config)
     }
 }
@@ -41,14 +61,24 @@ pub struct LaunchArgs<'a> {
     count: usize,
     /// All of them, once they are more than `few` holds.
     many: Vec<*const c_void>,
+    /// Bytes of the memory that the first argument is.
+    first: usize,
     /// Other queues whose memory is used.
     owners: Vec<&'a CudaStream>,
+    /// Of the events before and after the launch, if there are to be any.
+    events: Option<CUevent_flags>,
 }
 
 impl<'a> LaunchArgs<'a> {
     pub(super) fn new(stream: &'a CudaStream, function: &'a CudaFunction) -> LaunchArgs<'a> {
         let (few, many, owners) = ([ptr::null(); FEW], Vec::new(), Vec::new());
-        LaunchArgs { stream, function, few, count: 0, many, owners }
+        LaunchArgs { stream, function, few, count: 0, many, first: 0, owners, events: None }
+    }
+
+    /// Makes [`LaunchArgs::launch`] return an event before and one after the kernel.
+    pub fn record_kernel_launch(&mut self, flags: CUevent_flags) -> &mut Self {
+        self.events = Some(flags);
+        self
     }
 
     /// Launches, and returns before the kernel has run.
@@ -63,23 +93,32 @@ impl<'a> LaunchArgs<'a> {
         config: LaunchConfig,
     ) -> Result<Option<(CudaEvent, CudaEvent)>, DriverError> {
         let function = &self.function.function;
-        let config = config.resolve(function);
+        let args = if self.many.is_empty() { &self.few[..self.count] } else { &self.many[..] };
+        let asked = config;
+        // SAFETY: the first argument of a convolution is a size.
+        let config = unsafe { config.resolve(function, args) };
         if let candle_amdgpu::LaunchConfig::Explicit { grid, .. } = config
             && grid.contains(&0)
         {
             return Ok(None);
         }
-        let args = if self.many.is_empty() { &self.few[..self.count] } else { &self.many[..] };
         for owner in &self.owners {
             self.stream.order(owner);
         }
+        let event = || self.events.map(|flags| self.stream.record_event(Some(flags))).transpose();
+        let before = event()?;
         // SAFETY: as promised by the caller; the values are borrowed as long as `self` lives.
-        let launched = unsafe { function.launch(self.stream.stream(), config, args) };
+        let launched = unsafe {
+            Guarded::new(self.stream, function, asked, args, self.first).and_then(|guarded| {
+                let mut room = Vec::new();
+                function.launch(self.stream.stream(), config, guarded.args(args, &mut room))
+            })
+        };
         for owner in &self.owners {
             owner.order(self.stream);
         }
         self.stream.checked(launched)?;
-        Ok(None)
+        Ok(before.zip(event()?))
     }
 
     fn push(&mut self, value: *const c_void) -> &mut Self {
@@ -95,7 +134,10 @@ impl<'a> LaunchArgs<'a> {
         self
     }
 
-    fn memory(&mut self, address: &u64, owner: &'a CudaStream) -> &mut Self {
+    fn memory(&mut self, address: &u64, bytes: usize, owner: &'a CudaStream) -> &mut Self {
+        if self.count == 0 {
+            self.first = bytes;
+        }
         if owner != self.stream && self.stream.context().is_event_tracking() && !self.owners.contains(&owner)
         {
             self.owners.push(owner);
@@ -123,27 +165,27 @@ unsafe impl<'a, 'b: 'a, T: DeviceRepr> PushKernelArg<&'b T> for LaunchArgs<'a> {
 // SAFETY: an address, which lives as long as the arguments.
 unsafe impl<'a, 'b: 'a, T> PushKernelArg<&'b CudaSlice<T>> for LaunchArgs<'a> {
     fn arg(&mut self, arg: &'b CudaSlice<T>) -> &mut Self {
-        self.memory(&arg.address, &arg.stream)
+        self.memory(&arg.address, arg.num_bytes(), &arg.stream)
     }
 }
 
 // SAFETY: as above.
 unsafe impl<'a, 'b: 'a, T> PushKernelArg<&'b mut CudaSlice<T>> for LaunchArgs<'a> {
     fn arg(&mut self, arg: &'b mut CudaSlice<T>) -> &mut Self {
-        self.memory(&arg.address, &arg.stream)
+        self.memory(&arg.address, arg.num_bytes(), &arg.stream)
     }
 }
 
 // SAFETY: as above.
 unsafe impl<'a, 'b: 'a, 'c: 'b, T> PushKernelArg<&'b CudaView<'c, T>> for LaunchArgs<'a> {
     fn arg(&mut self, arg: &'b CudaView<'c, T>) -> &mut Self {
-        self.memory(&arg.address, arg.stream)
+        self.memory(&arg.address, arg.num_bytes(), arg.stream)
     }
 }
 
 // SAFETY: as above.
 unsafe impl<'a, 'b: 'a, 'c: 'b, T> PushKernelArg<&'b mut CudaViewMut<'c, T>> for LaunchArgs<'a> {
     fn arg(&mut self, arg: &'b mut CudaViewMut<'c, T>) -> &mut Self {
-        self.memory(&arg.address, arg.stream)
+        self.memory(&arg.address, arg.num_bytes(), arg.stream)
     }
 }

@@ -2,9 +2,56 @@
 
 pub use super::DriverError;
 
+/// Looks for devices. Nothing here needs it.
+///
+/// # Errors
+/// If the runtime cannot be used.
+pub fn init() -> Result<(), DriverError> {
+    crate::driver::CudaContext::device_count().map(drop)
+}
+
+/// Queues, by what [`CudaStream::cu_stream`](crate::driver::CudaStream::cu_stream) returns.
+pub mod stream {
+    use super::DriverError;
+    use crate::driver::sys::{CUstream, CUstreamCaptureStatus};
+    use candle_amdgpu::{CaptureStatus, Stream};
+
+    /// Waits until everything in the queue is done.
+    ///
+    /// # Safety
+    /// It is live.
+    ///
+    /// # Errors
+    /// What the runtime reports, including faults of kernels that have run since the last synchronisation.
+    pub unsafe fn synchronize(stream: CUstream) -> Result<(), DriverError> {
+        // SAFETY: as promised by the caller.
+        let stream = unsafe { &*stream.cast::<Stream>() };
+        stream.synchronize().map_err(|error| DriverError::new(stream.device(), error))
+    }
+
+    /// Whether it is recorded.
+    ///
+    /// # Safety
+    /// It is live.
+    ///
+    /// # Errors
+    /// What the runtime reports.
+    pub unsafe fn is_capturing(stream: CUstream) -> Result<CUstreamCaptureStatus, DriverError> {
+        // SAFETY: as promised by the caller.
+        let stream = unsafe { &*stream.cast::<Stream>() };
+        match stream.capture_status() {
+            Ok(CaptureStatus::None) => Ok(CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE),
+            Ok(CaptureStatus::Active) => Ok(CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_ACTIVE),
+            Ok(CaptureStatus::Spoilt) => Ok(CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_INVALIDATED),
+            Err(error) => Err(DriverError::new(stream.device(), error)),
+        }
+    }
+}
+
 /// Facts about devices.
 pub mod device {
     use super::DriverError;
+    use crate::driver::CudaContext;
     use crate::driver::sys::{CUdevice, CUdevice_attribute};
     use candle_amdgpu::Device;
 
@@ -16,20 +63,70 @@ pub mod device {
     /// # Errors
     /// If there is no such device.
     pub unsafe fn get_attribute(device: CUdevice, attribute: CUdevice_attribute) -> Result<i32, DriverError> {
+        Ok(self::attribute(&get_device(device)?, attribute))
+    }
+
+    /// The device with this number.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn get(ordinal: i32) -> Result<CUdevice, DriverError> {
+        get_device(ordinal).map(|_| ordinal)
+    }
+
+    /// How many devices there are.
+    ///
+    /// # Errors
+    /// If the runtime cannot be used.
+    pub fn get_count() -> Result<i32, DriverError> {
+        CudaContext::device_count()
+    }
+
+    /// Its name.
+    ///
+    /// # Errors
+    /// If there is no such device.
+    pub fn get_name(device: CUdevice) -> Result<String, DriverError> {
+        Ok(get_device(device)?.name().to_owned())
+    }
+
+    /// Its bytes of memory.
+    ///
+    /// # Safety
+    /// Always safe here; the signature is cudarc's.
+    ///
+    /// # Errors
+    /// If there is no such device.
+    pub unsafe fn total_mem(device: CUdevice) -> Result<usize, DriverError> {
+        Ok(usize::try_from(get_device(device)?.properties().total_memory).unwrap_or(usize::MAX))
+    }
+
+    fn get_device(device: CUdevice) -> Result<Device, DriverError> {
+        Device::new(usize::try_from(device).unwrap_or(usize::MAX)).map_err(DriverError::without_device)
+    }
+
+    pub(crate) fn attribute(device: &Device, attribute: CUdevice_attribute) -> i32 {
         use CUdevice_attribute::*;
-        let ordinal = usize::try_from(device).unwrap_or(usize::MAX);
-        let device = Device::new(ordinal).map_err(DriverError::without_device)?;
         let properties = device.properties();
-        let (major, minor) = version(&device.properties().target);
+        let (major, minor) = version(&properties.target);
         let value = match attribute {
             CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR => major,
             CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR => minor,
             CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT => properties.compute_units,
-            CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN => properties.max_lds_bytes,
+            CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK
+            | CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
+            | CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR => properties.max_lds_bytes,
             CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK => properties.max_workgroup_size,
             CU_DEVICE_ATTRIBUTE_WARP_SIZE => properties.wave_size,
+            CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X => properties.max_workgroup_dimensions[0],
+            CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y => properties.max_workgroup_dimensions[1],
+            CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z => properties.max_workgroup_dimensions[2],
+            CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X => properties.max_grid[0],
+            CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y => properties.max_grid[1],
+            CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z => properties.max_grid[2],
+            CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED => properties.stream_ordered_memory.into(),
         };
-        Ok(i32::try_from(value).unwrap_or(i32::MAX))
+        i32::try_from(value).unwrap_or(i32::MAX)
     }
 
     /// The generation of a target and its minor version: `gfx1103` is 11.0, step 3.

@@ -4,7 +4,7 @@ use super::{CudaContext, CudaStream, DeviceRepr, DriverError};
 use candle_amdgpu::{DeviceBuffer, Error, bounds};
 use std::fmt;
 use std::marker::PhantomData;
-use std::ops::RangeBounds;
+use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
 /// Elements in the memory of a device, freed when it is dropped.
@@ -72,7 +72,7 @@ impl<T> CudaSlice<T> {
     /// The elements of a range, to be read.
     ///
     /// # Panics
-    /// If the range is not inside, like Rust's slices.
+    /// If the range is not inside, like Rust's slices; but one without elements may begin behind the last.
     pub fn slice(&self, range: impl RangeBounds<usize>) -> CudaView<'_, T> {
         self.as_view().slice(range)
     }
@@ -85,7 +85,7 @@ impl<T> CudaSlice<T> {
     /// The elements of a range, to be written.
     ///
     /// # Panics
-    /// If the range is not inside, like Rust's slices.
+    /// If the range is not inside, like Rust's slices; but one without elements may begin behind the last.
     pub fn slice_mut(&mut self, range: impl RangeBounds<usize>) -> CudaViewMut<'_, T> {
         self.as_view_mut().slice(range)
     }
@@ -152,7 +152,7 @@ impl<'a, T> CudaView<'a, T> {
     /// The elements of a range.
     ///
     /// # Panics
-    /// If the range is not inside, like Rust's slices.
+    /// If the range is not inside, like Rust's slices; but one without elements may begin behind the last.
     pub fn slice(&self, range: impl RangeBounds<usize>) -> CudaView<'a, T> {
         let (address, len) = inside::<T>(self.address, self.len, range);
         CudaView { address, len, ..*self }
@@ -208,7 +208,7 @@ impl<'a, T> CudaViewMut<'a, T> {
     /// The elements of a range, to be written.
     ///
     /// # Panics
-    /// If the range is not inside, like Rust's slices.
+    /// If the range is not inside, like Rust's slices; but one without elements may begin behind the last.
     pub fn slice_mut(&mut self, range: impl RangeBounds<usize>) -> CudaViewMut<'_, T> {
         let (address, len) = inside::<T>(self.address, self.len, range);
         CudaViewMut { address, len, stream: self.stream, element: PhantomData }
@@ -227,7 +227,22 @@ fn part<T>(address: u64, len: usize, range: impl RangeBounds<usize>) -> Result<(
     Ok((address + (range.start * size_of::<T>()) as u64, range.len()))
 }
 
+/// The same, or a panic. A range without elements is one wherever it begins: Candle asks for `12..` of no elements where an empty
+/// tensor is a view that begins at 12.
 fn inside<T>(address: u64, len: usize, range: impl RangeBounds<usize>) -> (u64, usize) {
+    let start = match range.start_bound() {
+        Bound::Included(&start) => start,
+        Bound::Excluded(&before) => before.saturating_add(1),
+        Bound::Unbounded => 0,
+    };
+    let ends_there = match range.end_bound() {
+        Bound::Included(_) => false,
+        Bound::Excluded(&end) => end == start,
+        Bound::Unbounded => true,
+    };
+    if start > len && ends_there {
+        return (address + (len * size_of::<T>()) as u64, 0);
+    }
     part::<T>(address, len, range).unwrap_or_else(|error| panic!("{error}"))
 }
 

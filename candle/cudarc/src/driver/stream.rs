@@ -1,6 +1,6 @@
 //! Queues of a device: allocation and copies.
 
-use super::sys::{CUstream, CUstreamCaptureStatus};
+use super::sys::{CUevent_flags, CUstream};
 use super::{
     CudaContext, CudaEvent, CudaFunction, CudaSlice, DevicePtr, DevicePtrMut, DeviceRepr, DriverError,
     HostSlice, LaunchArgs, ValidAsZeroBits,
@@ -44,21 +44,24 @@ impl CudaStream {
         self.checked(self.stream.synchronize())
     }
 
-    /// Whether its work is recorded into a graph, which is never the case.
-    ///
-    /// # Errors
-    /// None; the signature is cudarc's.
-    pub fn capture_status(&self) -> Result<CUstreamCaptureStatus, DriverError> {
-        Ok(CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE)
-    }
-
-    /// A point after everything in the queue so far.
+    /// A point after everything in the queue so far. Without flags, it does not measure time.
     ///
     /// # Errors
     /// What the runtime reports.
-    pub fn record_event(self: &Arc<Self>) -> Result<CudaEvent, DriverError> {
-        let event = self.checked(self.stream.record())?;
-        Ok(CudaEvent { event, stream: self.clone() })
+    pub fn record_event(&self, flags: Option<CUevent_flags>) -> Result<CudaEvent, DriverError> {
+        let event = self.context.new_event(flags)?;
+        event.record(self)?;
+        Ok(event)
+    }
+
+    /// A new queue of the same device, whose work starts after everything in this one so far.
+    ///
+    /// # Errors
+    /// What the runtime reports.
+    pub fn fork(&self) -> Result<Arc<CudaStream>, DriverError> {
+        let stream = self.context.new_stream()?;
+        stream.join(self)?;
+        Ok(stream)
     }
 
     /// Later work starts after the event.

@@ -12,13 +12,80 @@ pub type CUdevice = c_int;
 /// A queue, as `candle_kernels::ffi` takes it: the address of a [`candle_amdgpu::Stream`].
 pub type CUstream = *mut c_void;
 
-/// Whether a queue's work is recorded into a graph, which is never the case here.
+/// HIP's handle of an event.
+pub type CUevent = *mut c_void;
+
+/// HIP's handle of a graph.
+pub type CUgraph = *mut c_void;
+
+/// HIP's handle of a graph that can be launched.
+pub type CUgraphExec = *mut c_void;
+
+/// Whether a queue's work is recorded into a graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CUstreamCaptureStatus {
     /// It is not.
     CU_STREAM_CAPTURE_STATUS_NONE,
     /// It is.
     CU_STREAM_CAPTURE_STATUS_ACTIVE,
+    /// It was, until something happened that cannot be recorded.
+    CU_STREAM_CAPTURE_STATUS_INVALIDATED,
+}
+
+/// Which calls of other threads a capture forbids.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CUstreamCaptureMode {
+    /// Those of any thread that could interfere.
+    CU_STREAM_CAPTURE_MODE_GLOBAL,
+    /// Those of the capturing thread.
+    CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
+    /// None.
+    CU_STREAM_CAPTURE_MODE_RELAXED,
+}
+
+macro_rules! flags {
+    ($(#[$doc:meta] $name:ident { $(#[$flag_doc:meta] $flag:ident = $value:literal;)* })*) => {$(
+        #[$doc]
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct $name(pub u32);
+
+        impl $name {
+            $(#[$flag_doc] pub const $flag: $name = $name($value);)*
+        }
+
+        impl std::ops::BitOr for $name {
+            type Output = $name;
+
+            fn bitor(self, other: $name) -> $name {
+                $name(self.0 | other.0)
+            }
+        }
+    )*};
+}
+
+flags! {
+    /// How an event works.
+    CUevent_flags {
+        /// It measures time.
+        CU_EVENT_DEFAULT = 0;
+        /// Waiting for it leaves the CPU to others. It makes no difference here.
+        CU_EVENT_BLOCKING_SYNC = 1;
+        /// It does not measure time.
+        CU_EVENT_DISABLE_TIMING = 2;
+        /// Other processes can use it. It makes no difference here.
+        CU_EVENT_INTERPROCESS = 4;
+    }
+    /// How a graph is made ready.
+    CUgraphInstantiate_flags {
+        /// A launch first frees what the one before it has allocated and left.
+        CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH = 1;
+        /// It is uploaded at once. It makes no difference here.
+        CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD = 2;
+        /// Kernels can launch it. They cannot here.
+        CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH = 4;
+        /// Its nodes have priorities of their own. It makes no difference here.
+        CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY = 8;
+    }
 }
 
 /// What can be asked of a device.
@@ -36,4 +103,22 @@ pub enum CUdevice_attribute {
     CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK,
     /// Lanes of a wave.
     CU_DEVICE_ATTRIBUTE_WARP_SIZE,
+    /// Bytes of workgroup memory (LDS) that one workgroup can have.
+    CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK,
+    /// As much: the workgroups of a compute unit share it.
+    CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR,
+    /// Most lanes of a workgroup in x.
+    CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X,
+    /// Most lanes of a workgroup in y.
+    CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y,
+    /// Most lanes of a workgroup in z.
+    CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z,
+    /// Most workgroups in x.
+    CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X,
+    /// Most workgroups in y.
+    CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y,
+    /// Most workgroups in z.
+    CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z,
+    /// Whether memory can be allocated in the order of a queue.
+    CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED,
 }

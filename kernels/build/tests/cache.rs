@@ -34,10 +34,10 @@ fn a_damaged_file_is_noticed_and_made_anew() {
     let whole: Vec<_> = objects.iter().map(read).collect();
     assert_eq!(compile(&cache), (objects.clone(), Vec::new()), "nothing is damaged, nothing is told");
 
-    // In a folder for its crate.
+    // In a folder for its crate. Another crate has a family `memory` too, but none `waves`.
     let folders = fs::read_dir(cache.join("bitcode/wave32")).unwrap();
     let bitcode =
-        folders.map(|folder| folder.unwrap().path().join("memory.bc")).find(|file| file.exists()).unwrap();
+        folders.map(|folder| folder.unwrap().path().join("waves.bc")).find(|file| file.exists()).unwrap();
     for damaged in [&objects[0], &bitcode] {
         damage(damaged);
         let (again, told) = compile(&cache);

@@ -42,9 +42,10 @@ impl LaunchConfig {
         let config = candle_amdgpu::LaunchConfig::explicit(grid, block, self.shared_mem_bytes);
         // Convolutions state theirs by the size of the input, and would launch nothing where it has no elements; but the result
         // has some, which are 0.
-        // SAFETY: as promised by the caller, that size is the first argument.
         if function.name().starts_with("conv")
-            && args.first().is_some_and(|at| unsafe { at.cast::<usize>().read_unaligned() } == 0)
+            && let Some(size) = args.first()
+            // SAFETY: as promised by the caller, that size is the first argument.
+            && unsafe { size.cast::<usize>().read_unaligned() } == 0
         {
             return config;
         }

@@ -1,6 +1,7 @@
 //! Memory of a device, owned or borrowed.
 
 use crate::access::{DeviceRead, DeviceWrite, Memory};
+use crate::cache::Size;
 use crate::event::Event;
 use crate::staging::MAX_COPY;
 use crate::sys::{self, hip};
@@ -19,6 +20,8 @@ use std::{ptr, slice};
 pub struct DeviceBuffer<T: Element> {
     address: *mut c_void,
     len: usize,
+    /// Of its block, if the stream may keep it for the next allocation.
+    size: Option<Size>,
     stream: Stream,
     element: PhantomData<T>,
 }
@@ -39,20 +42,8 @@ impl<T: Element> DeviceBuffer<T> {
             .checked_mul(size)
             .filter(|&bytes| isize::try_from(bytes).is_ok())
             .ok_or(Error::TooManyBytes { elements: len, size })?;
-        let mut address = ptr::null_mut();
-        if bytes > 0 {
-            let device = stream.device();
-            device.make_current()?;
-            // SAFETY: both write the address.
-            unsafe {
-                if device.properties().stream_ordered_memory {
-                    hip!(hipMallocAsync(&mut address, bytes, stream.as_raw()))?;
-                } else {
-                    hip!(hipMalloc(&mut address, bytes))?;
-                }
-            }
-        }
-        Ok(DeviceBuffer { address, len, stream: stream.clone(), element: PhantomData })
+        let (address, size) = if bytes > 0 { stream.allocate(bytes)? } else { (ptr::null_mut(), None) };
+        Ok(DeviceBuffer { address, len, size, stream: stream.clone(), element: PhantomData })
     }
 
     /// `len` elements whose bytes are 0.
@@ -187,17 +178,9 @@ impl<T: Element> DeviceBuffer<T> {
 
 impl<T: Element> Drop for DeviceBuffer<T> {
     fn drop(&mut self) {
-        if self.address.is_null() {
-            return;
-        }
-        // SAFETY: the address came from the allocator that fits. An error cannot be returned here; the next call
-        // on the stream has it.
-        unsafe {
-            if self.stream.device().properties().stream_ordered_memory {
-                sys::hipFreeAsync(self.address, self.stream.as_raw());
-            } else {
-                sys::hipFree(self.address);
-            }
+        if !self.address.is_null() {
+            // SAFETY: it came from there, and is used no longer.
+            unsafe { self.stream.release(self.address, self.size) };
         }
     }
 }

@@ -1,12 +1,14 @@
 //! AMD GPUs, real or emulated.
 
+use crate::cache::Recordings;
 use crate::faults::Faults;
 use crate::module::{Loaded, Modules};
+use crate::stream;
 use crate::sys::{self, hip};
 use crate::{Error, Function, Module, Result, Stream};
 use std::ffi::{CStr, c_char, c_int};
 use std::fmt;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 /// A GPU, or an emulated one. Copies of it share its modules, so that each is loaded once.
 #[derive(Clone)]
@@ -17,6 +19,8 @@ struct Inner {
     properties: Properties,
     modules: Modules,
     faults: Faults,
+    recordings: Recordings,
+    streams: Mutex<Vec<Weak<stream::Inner>>>,
 }
 
 /// What a device is and what it can do.
@@ -74,6 +78,8 @@ impl Device {
             properties,
             modules: Modules::default(),
             faults: Faults::default(),
+            recordings: Recordings::default(),
+            streams: Mutex::default(),
         }));
         devices.push(device.clone());
         Ok(device)
@@ -154,6 +160,21 @@ impl Device {
         // SAFETY: has no preconditions.
         unsafe { hip!(hipDeviceSynchronize())? };
         self.faults().take()
+    }
+
+    /// Whether it is emulated.
+    pub fn is_emulated(&self) -> bool {
+        amdhip64::counters(self.0.ordinal).is_ok()
+    }
+
+    /// Its streams, those that are gone among them.
+    pub(crate) fn streams(&self) -> MutexGuard<'_, Vec<Weak<stream::Inner>>> {
+        self.0.streams.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Its streams that are being recorded.
+    pub(crate) fn recordings(&self) -> &Recordings {
+        &self.0.recordings
     }
 
     /// Where kernels record errors that they find in their data.

@@ -148,6 +148,16 @@ pub enum Error {
         /// The shapes.
         shapes: Vec<Vec<usize>>,
     },
+    /// An environment variable has a value that it cannot have.
+    #[error("{name}=`{value}`: must be {expected}")]
+    Variable {
+        /// The variable.
+        name: &'static str,
+        /// Its value.
+        value: String,
+        /// What it can be.
+        expected: &'static str,
+    },
     /// Memory of one device, used on another.
     #[error(
         "{kernel}: `{arg}` is memory of device {memory}, but the stream belongs to device {stream}; copy it first"

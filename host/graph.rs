@@ -1,9 +1,11 @@
 //! Work that is recorded once and run many times.
 
+use crate::cache::Kept;
 use crate::sys::{self, hip, hipGraph_t, hipGraphExec_t};
 use crate::{Result, Stream};
 use std::fmt;
 use std::ptr;
+use std::sync::Arc;
 
 /// Which calls of other threads a capture forbids while it records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,12 +21,14 @@ pub enum CaptureMode {
 
 /// Work that a stream has recorded, ready to run.
 ///
-/// Memory that was allocated while recording is the graph's. Host data that was uploaded is kept, and is the same in each run.
+/// Memory that was allocated while recording is the graph's, and so is memory that was given back meanwhile. Host data that was uploaded is kept, and is the same in each run.
 pub struct Graph {
     graph: hipGraph_t,
     exec: hipGraphExec_t,
     stream: Stream,
     uploaded: Vec<Box<[u8]>>,
+    /// Memory that was given back while recording, which each run uses.
+    _kept: Option<Arc<Kept>>,
 }
 
 // SAFETY: the handles are used by one thread at a time, since nothing else has them.
@@ -44,6 +48,7 @@ impl Stream {
         // SAFETY: the handle is live.
         unsafe { hip!(hipStreamBeginCapture(self.as_raw(), mode))? };
         self.staging().begin_capture();
+        *self.kept() = Some(self.device().recordings().begin());
         Ok(())
     }
 
@@ -53,13 +58,17 @@ impl Stream {
     /// If it is not recorded, or something happened that cannot be, or what the runtime reports.
     pub fn end_capture(&self, auto_free: bool) -> Result<Graph> {
         let uploaded = self.staging().end_capture();
+        let kept = self.kept().take();
+        if kept.is_some() {
+            self.device().recordings().end();
+        }
         let (mut graph, mut exec) = (ptr::null_mut(), ptr::null_mut());
         // SAFETY: the handle is live; writes another.
         unsafe { hip!(hipStreamEndCapture(self.as_raw(), &mut graph))? };
         // SAFETY: the graph is live; writes the handle.
         let made = unsafe { hip!(hipGraphInstantiateWithFlags(&mut exec, graph, auto_free.into())) };
         // From here on both are destroyed if something fails.
-        let graph = Graph { graph, exec, stream: self.clone(), uploaded };
+        let graph = Graph { graph, exec, stream: self.clone(), uploaded, _kept: kept };
         made?;
         Ok(graph)
     }

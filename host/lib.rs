@@ -27,6 +27,7 @@ extern crate self as candle_amdgpu;
 
 mod access;
 mod buffer;
+mod cache;
 #[cfg(feature = "kernels")]
 mod candle;
 mod count;

@@ -1,22 +1,27 @@
 //! Queues of a device.
 
+use crate::cache::{Block, Cache, Kept, Size};
 use crate::event::Event;
 use crate::staging::Staging;
 use crate::sys::{self, hip, hipStream_t};
 use crate::{Device, Error, Result};
+use std::ffi::c_void;
 use std::fmt;
 use std::ptr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// A queue of a device: what is enqueued on it runs in order. Copies of it are the same queue; it is destroyed
 /// with the last one, after its work is done.
 #[derive(Clone)]
 pub struct Stream(Arc<Inner>);
 
-struct Inner {
+/// A queue, and what belongs to it.
+pub(crate) struct Inner {
     raw: hipStream_t,
     device: Device,
     staging: Mutex<Staging>,
+    cache: Mutex<Cache>,
+    kept: Mutex<Option<Arc<Kept>>>,
     /// An error that could not be returned; see [`Stream::fail`].
     failed: Mutex<Option<Error>>,
 }
@@ -33,15 +38,23 @@ impl Stream {
     /// What the runtime reports.
     pub fn new(device: &Device) -> Result<Stream> {
         device.make_current()?;
+        let cache = Cache::new(device)?;
         let mut raw = ptr::null_mut();
         // SAFETY: writes the handle.
         unsafe { hip!(hipStreamCreateWithFlags(&mut raw, sys::NON_BLOCKING))? };
-        Ok(Stream(Arc::new(Inner {
+        let stream = Arc::new(Inner {
             raw,
             device: device.clone(),
             staging: Mutex::default(),
+            cache: Mutex::new(cache),
+            kept: Mutex::default(),
             failed: Mutex::default(),
-        })))
+        });
+        let mut streams = device.streams();
+        streams.retain(|stream| stream.strong_count() > 0);
+        streams.push(Arc::downgrade(&stream));
+        drop(streams);
+        Ok(Stream(stream))
     }
 
     /// The device.
@@ -98,12 +111,89 @@ impl Stream {
         self.0.failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
     }
 
+    fn cache(&self) -> MutexGuard<'_, Cache> {
+        self.0.cache.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Memory of the stream's device, with the size to give it back with.
+    pub(crate) fn allocate(&self, bytes: usize) -> Result<(*mut c_void, Option<Size>)> {
+        let device = self.device();
+        let mut size = None;
+        if !device.recordings().any() {
+            let mut cache = self.cache();
+            size = cache.size(bytes);
+            if let Some(Block { address, size }) = size.and_then(|size| cache.take(size)) {
+                return Ok((address, Some(size)));
+            }
+        }
+        device.make_current()?;
+        let bytes = size.map_or(bytes, Size::bytes);
+        let mut address = ptr::null_mut();
+        let mut allocate = || {
+            // SAFETY: both write the address.
+            unsafe {
+                if device.properties().stream_ordered_memory {
+                    hip!(hipMallocAsync(&mut address, bytes, self.0.raw))
+                } else {
+                    hip!(hipMalloc(&mut address, bytes))
+                }
+            }
+        };
+        if let Err(error) = allocate() {
+            // What the streams do not use may be enough for it.
+            if !self.forget_unused() {
+                return Err(error);
+            }
+            allocate()?;
+        }
+        Ok((address, size))
+    }
+
+    /// Takes memory back, once what is enqueued by now is done.
+    ///
+    /// # Safety
+    /// It came from [`allocate`](Self::allocate) with that size, and nothing that is enqueued later uses it.
+    pub(crate) unsafe fn release(&self, address: *mut c_void, size: Option<Size>) {
+        if let Some(size) = size {
+            let (block, recordings) = (Block { address, size }, self.device().recordings());
+            let left = if recordings.any() { recordings.keep(self, block) } else { Err(block) };
+            if left.or_else(|block| self.cache().give(block)).is_ok() {
+                return;
+            }
+        }
+        // SAFETY: as promised by the caller.
+        unsafe { self.0.free(address) };
+    }
+
+    /// Gives memory that the device's streams do not use back to the runtime, and waits until it has it; `false` if there was
+    /// none.
+    fn forget_unused(&self) -> bool {
+        let streams: Vec<_> = self.device().streams().iter().filter_map(Weak::upgrade).map(Stream).collect();
+        let mut any = false;
+        for stream in streams {
+            let unused = stream.cache().empty();
+            for block in &unused {
+                // SAFETY: the cache had it for this stream.
+                unsafe { stream.0.free(block.address) };
+            }
+            // SAFETY: the handle is live. An error cannot be returned here; the next call reports it.
+            any |= !unused.is_empty() && unsafe { hip!(hipStreamSynchronize(stream.0.raw)) }.is_ok();
+        }
+        any
+    }
+
+    /// While the stream is recorded: what is given back meanwhile.
+    pub(crate) fn kept(&self) -> MutexGuard<'_, Option<Arc<Kept>>> {
+        self.0.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(crate) fn staging(&self) -> MutexGuard<'_, Staging> {
         self.0.staging.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// HIP's handle (`hipStream_t`), valid as long as this stream.
-    pub fn as_raw(&self) -> *mut std::ffi::c_void {
+    /// HIP's handle (`hipStream_t`), valid as long as this stream. Record by [`Stream::begin_capture`], not by HIP's function,
+    /// which this crate would not know of.
+    pub fn as_raw(&self) -> *mut c_void {
         self.0.raw
     }
 }
@@ -122,14 +212,36 @@ impl fmt::Debug for Stream {
     }
 }
 
+impl Inner {
+    /// Gives memory back to the runtime.
+    ///
+    /// # Safety
+    /// It came from the runtime for this stream, and nothing that is enqueued later uses it.
+    unsafe fn free(&self, address: *mut c_void) {
+        // SAFETY: as promised by the caller. An error cannot be returned here; the next call on the stream has it.
+        unsafe {
+            if self.device.properties().stream_ordered_memory {
+                sys::hipFreeAsync(address, self.raw);
+            } else {
+                sys::hipFree(address);
+            }
+        }
+    }
+}
+
 impl Drop for Inner {
     fn drop(&mut self) {
+        let unused = self.cache.get_mut().unwrap_or_else(PoisonError::into_inner).empty();
+        for block in unused {
+            // SAFETY: the cache had it for this stream.
+            unsafe { self.free(block.address) };
+        }
         // SAFETY: the handle is ours and used nowhere else any more. Waiting first means that staging memory,
         // which is freed next, is not read any more. An error cannot be returned here; the next call reports it.
-        unsafe {
-            sys::hipStreamSynchronize(self.raw);
-            sys::hipStreamDestroy(self.raw);
-        }
+        unsafe { sys::hipStreamSynchronize(self.raw) };
+        crate::gemm::forget(self.raw);
+        // SAFETY: as above.
+        unsafe { sys::hipStreamDestroy(self.raw) };
     }
 }
 

@@ -14,10 +14,13 @@
 //! # Ok::<(), candle_amdgpu::Error>(())
 //! ```
 //!
-//! On real devices rocBLAS computes the products if it loads and supports them (sizes up to 2^31), unless
-//! `CANDLE_AMDGPU_ROCBLAS` is 0; otherwise this crate's kernels do.
+//! On AMD GPUs rocBLAS computes the products if it loads and supports them (sizes up to 2^31), on NVIDIA GPUs cuBLAS, unless
+//! `CANDLE_AMDGPU_BLAS` is 0; otherwise this crate's kernels do, and always those of matrices by a vector.
 
-mod rocblas;
+mod blas;
+
+use blas::Precision;
+pub(crate) use blas::forget;
 
 use crate::generated::{self, Slot};
 use crate::kernel::Kernel;
@@ -255,6 +258,12 @@ impl Plan {
         [a, b, len([m, n, batch], self.c)]
     }
 
+    /// Whether matrices are multiplied by one vector each, where our kernels read them as fast as a library's, which take longer
+    /// to launch.
+    fn is_by_vector(&self) -> bool {
+        self.n == 1 && (self.a[0] == 1 || self.a[1] == 1)
+    }
+
     /// The kernel that takes the least time.
     fn kernel(&self, dtype: GemmType, device: &Device) -> Result<&'static Kernel> {
         GEMM.known_kernel(&self.kernel_name(dtype, device))
@@ -268,8 +277,8 @@ impl Plan {
             [1, _, _] if self.n == 1 => return format!("gemv_{dtype}_across"),
             _ => {}
         }
-        let emulated = amdhip64::counters(device.ordinal()).is_ok();
-        let units = if emulated { 1.0 } else { f64::from(device.properties().compute_units.max(1)) };
+        let units =
+            if device.is_emulated() { 1.0 } else { f64::from(device.properties().compute_units.max(1)) };
         let cost = |(_, rows, columns, factor): &(&str, usize, usize, f64)| {
             let tiles = self.m.div_ceil(*rows) as f64 * self.n.div_ceil(*columns) as f64 * self.batch as f64;
             (tiles / units).ceil() * (rows * columns) as f64 * factor
@@ -331,14 +340,17 @@ pub fn gemm<T: GemmElement>(
 ) -> Result<()> {
     let on = stream.stream_ref()?;
     let plan = Plan::new(config)?;
-    if let Some(library) = rocblas::library() {
+    if let Some(library) = blas::library().filter(|_| !plan.is_by_vector()) {
         let (a, b, c) = (a.memory(), b.memory(), c.memory_mut());
         let long =
             [a.len, b.len, c.len].into_iter().zip(plan.lens()).all(|(have, need)| have as u128 >= need);
         // Memory of another stream is ordered by events, of another device refused: both below.
         let own = [&a, &b, &c].iter().all(|m| m.stream.is_none_or(|owner| owner.as_raw() == on.raw));
         // SAFETY: the memory is as long as the matrices, and is owned or lent by the stream
-        if long && own && unsafe { library.gemm(&on, T::TYPE, config, [a.address, b.address], c.address) } {
+        let done = || unsafe {
+            library.gemm(&on, T::TYPE, config, [a.address, b.address], c.address, Precision::Full)
+        };
+        if long && own && done() {
             return Ok(());
         }
     }
@@ -369,7 +381,8 @@ pub unsafe fn gemm_raw(
     let on = stream.stream_ref()?;
     let plan = Plan::new(config)?;
     // SAFETY: the caller's
-    if rocblas::library().is_some_and(|library| unsafe { library.gemm(&on, dtype, config, [a, b], c) }) {
+    let done = |library: &blas::Blas| unsafe { library.gemm(&on, dtype, config, [a, b], c, Precision::Full) };
+    if !plan.is_by_vector() && blas::library().is_some_and(done) {
         return Ok(());
     }
     let operands = [Slot::value(a as usize), Slot::value(b as usize)];
@@ -378,4 +391,32 @@ pub unsafe fn gemm_raw(
     let function = on.device.get_or_load_func(plan.kernel(dtype, &on.device)?.name, &GEMM)?;
     // SAFETY: there is an argument for each parameter, of its type; the rest is the caller's.
     unsafe { function.launch(stream, LaunchConfig::auto(), &args) }
+}
+
+/// Whether there are matrix products in TF32, which [`gemm_tf32_raw`] takes: on NVIDIA GPUs with cuBLAS.
+pub fn has_tf32() -> bool {
+    blas::library().is_some_and(blas::Blas::has_tf32)
+}
+
+/// Enqueues products of f32 matrices whose operands are rounded to TF32, which has f32's range and 10 bits of mantissa; sums
+/// are f32. `false` if the device's library has none, or not for these sizes: then nothing is enqueued.
+///
+/// # Safety
+/// As for [`gemm_raw`].
+///
+/// # Errors
+/// A leading dimension that is too small, or products that overlap in C.
+pub unsafe fn gemm_tf32_raw(
+    stream: &impl AsStream,
+    config: &GemmConfig,
+    a: *const c_void,
+    b: *const c_void,
+    c: *mut c_void,
+) -> Result<bool> {
+    let on = stream.stream_ref()?;
+    config.check()?;
+    // SAFETY: the caller's
+    Ok(blas::library().is_some_and(|library| unsafe {
+        library.gemm(&on, GemmType::F32, config, [a, b], c, Precision::Tf32)
+    }))
 }

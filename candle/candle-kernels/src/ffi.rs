@@ -9,7 +9,7 @@
 
 use crate::experts::{Experts, Weights};
 use crate::run::{Activation, report};
-use crate::{experts, run};
+use crate::{dense, experts, run};
 use std::ffi::c_void;
 
 /// Candle pads rows of q8_1 to a multiple of as many values.
@@ -116,7 +116,10 @@ macro_rules! quantize_matrix {
         ) {
             // SAFETY: as promised by the caller.
             unsafe {
-                report(stream, |stream| run::quantize(stream, Activation::F32, x, vy, ne00, ne0, ne1))
+                report(stream, |stream| {
+                    run::quantize(stream, Activation::F32, x, vy, ne00, ne0, ne1)?;
+                    dense::keep(stream, x, vy, ne00, ne1)
+                })
             }
         }
     )*};
@@ -152,6 +155,9 @@ macro_rules! multiply_matrix {
             unsafe {
                 report(stream, |stream| {
                     let sizes = run::MatrixSizes { ncols_x, nrows_x, ncols_y, nrows_y, nrows_dst: stride_col_dst };
+                    if dense::multiply(stream, $weight, x, y, dst, &sizes)? {
+                        return Ok(());
+                    }
                     run::multiply_matrix(stream, $weight, x, y, dst, sizes)
                 })
             }

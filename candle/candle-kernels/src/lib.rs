@@ -10,6 +10,7 @@ compile_error!(
      turn off the feature `cutile` of candle-core or candle-nn"
 );
 
+mod dense;
 mod experts;
 pub mod ffi;
 mod run;

@@ -92,9 +92,9 @@ elements! {
     f8e4m3: false, x => f8e4m3::from_f64(x);
 }
 
-/// Elements of a rank: 0 to 4, whose sums, products and means over four ranks every type has.
+/// Elements of a rank: 0 to 2, whose sums, products and means over four ranks every type has.
 fn numbers(rank: usize, count: usize) -> Vec<f64> {
-    (0..count).map(|i| ((3 * i + 2 * rank + i * rank / 3) % 5) as f64).collect()
+    (0..count).map(|i| ((2 * i + 2 * rank + i * rank / 3) % 3) as f64).collect()
 }
 
 fn typed<T: Element>(numbers: &[f64]) -> Vec<T> {
@@ -272,7 +272,8 @@ fn sum<T: Element>(elements: &[T]) -> Result<T, Error> {
         assert!(before.is_none_or(|before| before == sum), "all ranks have the same sum");
         Ok(())
     })?;
-    Ok(result.into_inner()?.ok_or("there are ranks")?)
+    let sum = result.into_inner().expect("no rank panics");
+    Ok(sum.ok_or("there are ranks")?)
 }
 
 #[test]

@@ -7,7 +7,7 @@ use candle_amdgpu_ops::{
     update2,
 };
 use candle_core::backend::BackendStorage;
-use candle_core::cuda_backend::cudarc::driver::{DeviceSlice, LaunchConfig as CudaConfig, PushKernelArg};
+use candle_core::cuda_backend::cudarc::driver::{LaunchConfig as CudaConfig, PushKernelArg};
 use candle_core::cuda_backend::{CudaDevice, CudaStorage};
 use candle_core::{
     CpuStorage, CustomOp1, CustomOp2, CustomOp3, DType, Device, InplaceOp1, InplaceOp2, Layout, Result,

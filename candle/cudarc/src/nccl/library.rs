@@ -14,9 +14,11 @@ use std::sync::OnceLock;
 /// A library that has NCCL's functions by name.
 pub(super) struct Library {
     name: String,
-    /// The address of the function of a name.
-    find: Box<dyn Fn(&CStr) -> Option<*const c_void> + Send + Sync>,
+    find: Box<Find>,
 }
+
+/// The address of the function of a name.
+type Find = dyn Fn(&CStr) -> Option<*const c_void> + Send + Sync;
 
 /// The library for the devices; none for emulated ones.
 pub(super) fn get() -> Result<Option<&'static Library>, &'static str> {

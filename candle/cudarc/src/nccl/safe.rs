@@ -387,10 +387,9 @@ impl DeviceLen {
 macro_rules! raw {
     ($($name:ident = $call:ident($($arg:ident: $ty:ty = $as:expr),*);)*) => {
         /// The calls by address.
-        ///
-        /// # Safety
-        /// Memory has the elements that the call reads or writes, on the queue's device, until it is done.
         impl Comm {$(
+            /// # Safety
+            /// Memory has the elements that the call reads or writes, on the queue's device, until it is done.
             unsafe fn $name(&self, $($arg: $ty),*) -> Result<NcclStatus, NcclError> {
                 // SAFETY: as promised by the caller; the handle and the queue are live.
                 unsafe { result::$call($($as,)* self.comm, self.queue()) }

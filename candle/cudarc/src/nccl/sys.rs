@@ -173,6 +173,7 @@ macro_rules! functions {
             ///
             /// # Safety
             /// As in C: pointers are valid, memory is as large as the call needs, and handles are live.
+            #[allow(clippy::too_many_arguments, reason = "NCCL's")]
             pub unsafe fn $name($($arg: $ty),*) -> ncclResult_t {
                 // SAFETY: as promised by the caller.
                 unsafe {
@@ -192,6 +193,7 @@ macro_rules! functions {
             $(
                 /// # Safety
                 /// As for the function.
+                #[allow(clippy::too_many_arguments, reason = "NCCL's")]
                 pub unsafe fn $name(library: &Library, $($arg: $ty),*) -> ncclResult_t {
                     type Function = unsafe extern "C" fn($($ty),*) -> ncclResult_t;
                     const NAME: &CStr = match CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {

@@ -200,16 +200,22 @@ unsafe fn call(
     result(make())
 }
 
+/// # Safety
+/// As in C.
 pub(super) unsafe fn ncclGetVersion(version: *mut c_int) -> ncclResult_t {
     // SAFETY: as promised by the caller.
     result(unsafe { give(version, VERSION) })
 }
 
+/// # Safety
+/// As in C.
 pub(super) unsafe fn ncclGetUniqueId(id: *mut ncclUniqueId) -> ncclResult_t {
     // SAFETY: as promised by the caller.
     result(bootstrap::new_id().and_then(|new| unsafe { give(id, new) }))
 }
 
+/// # Safety
+/// As in C.
 pub(super) unsafe fn ncclCommInitRank(
     to: *mut ncclComm_t,
     nranks: c_int,
@@ -235,6 +241,8 @@ pub(super) unsafe fn ncclCommInitRank(
     result(begin())
 }
 
+/// # Safety
+/// As in C.
 pub(super) unsafe fn ncclCommInitRankConfig(
     to: *mut ncclComm_t,
     nranks: c_int,
@@ -246,6 +254,8 @@ pub(super) unsafe fn ncclCommInitRankConfig(
     unsafe { ncclCommInitRank(to, nranks, id, rank) }
 }
 
+/// # Safety
+/// As in C.
 pub(super) unsafe fn ncclCommInitAll(
     to: *mut ncclComm_t,
     ndev: c_int,
@@ -277,6 +287,8 @@ pub(super) unsafe fn ncclCommInitAll(
     result(begin())
 }
 
+/// # Safety
+/// As in C.
 pub(super) unsafe fn ncclCommSplit(
     from: ncclComm_t,
     color: c_int,
@@ -301,17 +313,23 @@ pub(super) unsafe fn ncclCommSplit(
     result(begin())
 }
 
+/// # Safety
+/// As in C.
 pub(super) unsafe fn ncclCommFinalize(handle: ncclComm_t) -> ncclResult_t {
     // Calls are done when they return.
     // SAFETY: as promised by the caller.
     result(unsafe { comm(handle) }.map(drop))
 }
 
+/// # Safety
+/// As in C.
 pub(super) unsafe fn ncclCommDestroy(handle: ncclComm_t) -> ncclResult_t {
     // SAFETY: as promised by the caller.
     unsafe { ncclCommAbort(handle) }
 }
 
+/// # Safety
+/// As in C.
 pub(super) unsafe fn ncclCommAbort(handle: ncclComm_t) -> ncclResult_t {
     // SAFETY: as promised by the caller, who has the handle no longer.
     result(unsafe { comm(handle) }.map(|comm| unsafe {
@@ -320,6 +338,8 @@ pub(super) unsafe fn ncclCommAbort(handle: ncclComm_t) -> ncclResult_t {
     }))
 }
 
+/// # Safety
+/// As in C.
 pub(super) unsafe fn ncclCommGetAsyncError(handle: ncclComm_t, error: *mut ncclResult_t) -> ncclResult_t {
     // SAFETY: as promised by the caller.
     result(unsafe {
@@ -327,21 +347,29 @@ pub(super) unsafe fn ncclCommGetAsyncError(handle: ncclComm_t, error: *mut ncclR
     })
 }
 
+/// # Safety
+/// As in C.
 pub(super) unsafe fn ncclCommCount(handle: ncclComm_t, count: *mut c_int) -> ncclResult_t {
     // SAFETY: as promised by the caller.
     result(unsafe { comm(handle).and_then(|comm| give(count, number(comm.size))) })
 }
 
+/// # Safety
+/// As in C.
 pub(super) unsafe fn ncclCommCuDevice(handle: ncclComm_t, device: *mut c_int) -> ncclResult_t {
     // SAFETY: as promised by the caller.
     result(unsafe { comm(handle).and_then(|comm| give(device, number(comm.device))) })
 }
 
+/// # Safety
+/// As in C.
 pub(super) unsafe fn ncclCommUserRank(handle: ncclComm_t, rank: *mut c_int) -> ncclResult_t {
     // SAFETY: as promised by the caller.
     result(unsafe { comm(handle).and_then(|comm| give(rank, number(comm.rank))) })
 }
 
+/// # Safety
+/// As in C.
 pub(super) unsafe fn ncclRedOpCreatePreMulSum(
     op: *mut ncclRedOp_t,
     scalar: *mut c_void,
@@ -369,11 +397,15 @@ pub(super) unsafe fn ncclRedOpCreatePreMulSum(
     result(create())
 }
 
+/// # Safety
+/// As in C.
 pub(super) unsafe fn ncclRedOpDestroy(op: ncclRedOp_t, handle: ncclComm_t) -> ncclResult_t {
     // SAFETY: as promised by the caller.
     result(unsafe { comm(handle) }.and_then(|comm| comm.remove_factor(op)))
 }
 
+/// # Safety
+/// As in C.
 #[expect(clippy::too_many_arguments, reason = "NCCL's")]
 pub(super) unsafe fn ncclReduce(
     from: *const c_void,
@@ -389,6 +421,8 @@ pub(super) unsafe fn ncclReduce(
     unsafe { call(Call::Reduce, comm, [from as usize, to as usize], (count, dtype), op, root, stream) }
 }
 
+/// # Safety
+/// As in C.
 pub(super) unsafe fn ncclBcast(
     data: *mut c_void,
     count: usize,
@@ -401,6 +435,8 @@ pub(super) unsafe fn ncclBcast(
     unsafe { ncclBroadcast(data, data, count, dtype, root, comm, stream) }
 }
 
+/// # Safety
+/// As in C.
 pub(super) unsafe fn ncclBroadcast(
     from: *const c_void,
     to: *mut c_void,
@@ -415,6 +451,8 @@ pub(super) unsafe fn ncclBroadcast(
     unsafe { call(Call::Broadcast, comm, memory, (count, dtype), op, root, stream) }
 }
 
+/// # Safety
+/// As in C.
 pub(super) unsafe fn ncclAllReduce(
     from: *const c_void,
     to: *mut c_void,
@@ -428,6 +466,8 @@ pub(super) unsafe fn ncclAllReduce(
     unsafe { call(Call::AllReduce, comm, [from as usize, to as usize], (count, dtype), op, 0, stream) }
 }
 
+/// # Safety
+/// As in C.
 pub(super) unsafe fn ncclReduceScatter(
     from: *const c_void,
     to: *mut c_void,
@@ -441,6 +481,8 @@ pub(super) unsafe fn ncclReduceScatter(
     unsafe { call(Call::ReduceScatter, comm, [from as usize, to as usize], (count, dtype), op, 0, stream) }
 }
 
+/// # Safety
+/// As in C.
 pub(super) unsafe fn ncclAllGather(
     from: *const c_void,
     to: *mut c_void,
@@ -454,6 +496,8 @@ pub(super) unsafe fn ncclAllGather(
     unsafe { call(Call::AllGather, comm, memory, (count, dtype), op, 0, stream) }
 }
 
+/// # Safety
+/// As in C.
 pub(super) unsafe fn ncclSend(
     from: *const c_void,
     count: usize,
@@ -467,6 +511,8 @@ pub(super) unsafe fn ncclSend(
     unsafe { call(Call::Send, comm, [from as usize, 0], (count, dtype), op, peer, stream) }
 }
 
+/// # Safety
+/// As in C.
 pub(super) unsafe fn ncclRecv(
     to: *mut c_void,
     count: usize,
@@ -480,11 +526,15 @@ pub(super) unsafe fn ncclRecv(
     unsafe { call(Call::Recv, comm, [0, to as usize], (count, dtype), op, peer, stream) }
 }
 
+/// # Safety
+/// As in C.
 pub(super) unsafe fn ncclGroupStart() -> ncclResult_t {
     DEPTH.set(DEPTH.get() + 1);
     ncclResult_t::ncclSuccess
 }
 
+/// # Safety
+/// As in C.
 pub(super) unsafe fn ncclGroupEnd() -> ncclResult_t {
     let Some(depth) = DEPTH.get().checked_sub(1) else {
         return fail(ncclResult_t::ncclInvalidUsage, "no group has begun".to_owned());

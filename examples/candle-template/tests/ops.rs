@@ -72,10 +72,10 @@ impl Draw {
     }
 }
 
-/// Three tensors of one shape and type. In the first, no element is there twice.
-fn draws() -> impl Strategy<Value = [Draw; 3]> {
+/// Three tensors of one shape and type, with `least` elements in each dimension or more. In the first, no element is there twice.
+fn draws(least: usize) -> impl Strategy<Value = [Draw; 3]> {
     let dtype = prop::sample::select(&[DType::F32, DType::F16, DType::BF16][..]);
-    let shape = prop::collection::vec(0..6_usize, 1..4);
+    let shape = prop::collection::vec(least..6, 1..4);
     let view = || {
         prop::sample::select(
             &[
@@ -127,19 +127,20 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
     #[test]
-    fn relu2_is_that_of_the_cpu([x, ..] in draws()) {
+    fn relu2_is_that_of_the_cpu([x, ..] in draws(0)) {
         let [there, here] = both(|device| relu2(&x.on(device)?))?;
         prop_assert_eq!(there, here);
     }
 
     #[test]
-    fn mix_is_that_of_the_cpu([a, b, t] in draws()) {
+    fn mix_is_that_of_the_cpu([a, b, t] in draws(0)) {
         let [there, here] = both(|device| mix(&a.on(device)?, &b.on(device)?, &t.on(device)?))?;
         prop_assert_eq!(there, here);
     }
 
+    // Candle changes no tensor in place that has no elements, and has no gradients of one.
     #[test]
-    fn approach_changes_its_tensor_as_on_the_cpu_and_nothing_else([x, target, _] in draws(), t in -1.0_f32..2.0) {
+    fn approach_changes_its_tensor_as_on_the_cpu_and_nothing_else([x, target, _] in draws(1), t in -1.0_f32..2.0) {
         let [there, here] = both(|device| {
             let (whole, part) = x.whole_and_part(device)?;
             approach(&part, &target.on(device)?, t)?;
@@ -149,7 +150,7 @@ proptest! {
     }
 
     #[test]
-    fn gradients_are_those_of_the_cpu([x, b, t] in draws()) {
+    fn gradients_are_those_of_the_cpu([x, b, t] in draws(1)) {
         for of in 0..3 {
             let [there, here] = both(|device| {
                 let inputs = [&x, &b, &t].map(|draw| draw.on(device)?.contiguous());

@@ -23,7 +23,7 @@ fn main() -> Result<()> {
         let gradients = loss.backward()?;
         for var in [&slope, &start] {
             if let Some(gradient) = gradients.get(var) {
-                var.set(&(var.as_tensor() - (gradient * 0.05)?)?)?;
+                var.set(&(var.as_tensor() - (gradient * 0.02)?)?)?;
             }
         }
         approach(&average, &slope, 0.1)?;

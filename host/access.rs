@@ -20,6 +20,26 @@ impl<'a> Memory<'a> {
     pub unsafe fn new(address: *mut c_void, len: usize, stream: Option<&'a Stream>) -> Memory<'a> {
         Memory { address, len, stream }
     }
+
+    /// Device address of the first element, null without any.
+    pub fn address(&self) -> *mut c_void {
+        self.address
+    }
+
+    /// The number of elements.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The stream that owns them, if work on other streams is to be ordered with it.
+    pub fn stream(&self) -> Option<&'a Stream> {
+        self.stream
+    }
 }
 
 /// Device memory that holds elements of type `T`, to be read: [`DeviceBuffer`](crate::DeviceBuffer), its views

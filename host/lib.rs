@@ -44,6 +44,7 @@ mod graph;
 #[cfg(feature = "kernels")]
 mod ids;
 pub mod kernel;
+mod key;
 mod launch;
 mod layout;
 mod module;

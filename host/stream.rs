@@ -275,3 +275,10 @@ unsafe impl AsStream for Stream {
         Ok(StreamRef { raw: self.0.raw, device: self.0.device.clone(), staging: &self.0.staging })
     }
 }
+
+// SAFETY: the stream lives as long as what shares it.
+unsafe impl<S: AsStream> AsStream for Arc<S> {
+    fn stream_ref(&self) -> Result<StreamRef<'_>> {
+        S::stream_ref(self)
+    }
+}

@@ -37,16 +37,23 @@ pub fn with_candle(patches: &Path) -> Result<TempDir> {
 /// The same with other dependencies.
 pub fn patched(dependencies: &str, patches: &Path) -> Result<TempDir> {
     let folder = shell::workspace().join("candle");
-    let ours = fs::read_to_string(folder.join("Cargo.toml"))?;
-    let (_, profile) = ours.split_once("[profile.dev]").context("candle/Cargo.toml has no profile")?;
+    let profile = profile()?;
     let patch = |name: &str| format!("{name} = {{ path = {:?} }}\n", patches.join(name));
     let manifest = format!(
         "[dependencies]\n{dependencies}\n[patch.crates-io]\n{}{}\n[workspace]\nresolver = \"3\"\n\n\
-         [profile.dev]{profile}",
+         {profile}",
         patch("cudarc"),
         patch("candle-kernels")
     );
     project(&manifest, &folder)
+}
+
+/// The profile that `candle/` is compiled under.
+pub fn profile() -> Result<String> {
+    const PROFILE: &str = "[profile.dev]";
+    let ours = fs::read_to_string(shell::workspace().join("candle/Cargo.toml"))?;
+    let (_, profile) = ours.split_once(PROFILE).context("candle/Cargo.toml has no profile")?;
+    Ok(PROFILE.to_owned() + profile)
 }
 
 /// Makes a project in a temporary folder with the program in the README and the locked versions of `folder`.

@@ -59,6 +59,9 @@ enum Task {
     New {
         /// The crate's name.
         name: String,
+        /// Operations on Candle's tensors: kernels as CustomOps of Candle, with gradients.
+        #[arg(long)]
+        candle: bool,
         /// The folder to create it in. Default: a new one of that name, beside this checkout.
         #[arg(long, value_name = "DIR")]
         path: Option<PathBuf>,
@@ -140,7 +143,9 @@ fn main() -> ExitCode {
     let done = match Cli::parse().task {
         Task::Setup => setup::run(setup::For::Build),
         Task::Demo { model, gfx, sentences } => demo::run(model, &gfx, &sentences),
-        Task::New { name, path } => new::run(&name, path),
+        Task::New { name, candle, path } => {
+            new::run(&name, if candle { new::Template::Candle } else { new::Template::Kernels }, path)
+        }
         Task::Ptx { dir, families } => ptx::run(&dir, &families),
         Task::DeviceCargo { dir } => device_cargo::run(&dir),
         Task::Clients { only } => clients::table(&only),

@@ -1,4 +1,5 @@
-//! `cargo xtask new NAME`: a crate of one's own kernels, a copy of `examples/template` under another name.
+//! `cargo xtask new NAME`: a crate of one's own kernels, a copy of `examples/template` under another name; with `--candle`, of
+//! `examples/candle-template`, whose kernels are operations on Candle's tensors.
 
 use std::fs;
 use std::io;
@@ -9,18 +10,43 @@ use anyhow::{Context, Result, bail};
 use crate::setup::{self, For};
 use crate::shell;
 
-/// The template's name, which the copy must not have.
+/// The templates' name, which the copy must not have.
 const NAME: &str = "my-kernels";
 
+/// What a crate begins as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Template {
+    /// Kernels and their typed functions.
+    Kernels,
+    /// Operations on Candle's tensors.
+    Candle,
+}
+
+impl Template {
+    fn folder(self) -> &'static str {
+        match self {
+            Template::Kernels => "examples/template",
+            Template::Candle => "examples/candle-template",
+        }
+    }
+}
+
 /// Creates the crate in `folder` (default: beside this checkout) and says what to do next.
-pub fn run(name: &str, folder: Option<PathBuf>) -> Result<()> {
+pub fn run(name: &str, template: Template, folder: Option<PathBuf>) -> Result<()> {
     let beside = || shell::workspace().parent().unwrap_or(Path::new("/")).join(name);
     let folder = absolute(folder.unwrap_or_else(beside))?;
-    write(name, &folder)?;
+    write(name, template, &folder)?;
     setup::run(For::Build)?;
+    let (what, time) = match template {
+        Template::Kernels => ("its kernels, on emulated GPUs", "a minute or two"),
+        Template::Candle => (
+            "its operations, on an emulated GPU",
+            "a few minutes, and more if this checkout has not compiled Candle's kernels",
+        ),
+    };
     println!(
-        "Created the crate {name} in {folder}. Next:\n    cd {folder}\n    cargo test    # its kernels, on emulated GPUs; \
-         the first build takes a minute or two\n    cargo run\nIts README.md explains its files.",
+        "Created the crate {name} in {folder}. Next:\n    cd {folder}\n    cargo test    # {what}; the first build takes \
+         {time}\n    cargo run\nIts README.md explains its files.",
         folder = folder.display()
     );
     Ok(())
@@ -30,7 +56,7 @@ pub fn run(name: &str, folder: Option<PathBuf>) -> Result<()> {
 ///
 /// # Errors
 /// If the name cannot be a crate's, or the folder is not empty.
-pub fn write(name: &str, folder: &Path) -> Result<()> {
+pub fn write(name: &str, template: Template, folder: &Path) -> Result<()> {
     check(name)?;
     match fs::read_dir(folder).map(|mut entries| entries.next().is_some()) {
         Ok(true) => bail!("{} is not empty: choose another folder with --path", folder.display()),
@@ -40,7 +66,24 @@ pub fn write(name: &str, folder: &Path) -> Result<()> {
         _ => {}
     }
     let rename = |text: String| text.replace(NAME, name).replace(&ident(NAME), &ident(name));
-    copy(&shell::workspace().join("examples/template"), folder, rename)
+    copy(&shell::workspace().join(template.folder()), folder, rename)?;
+    match template {
+        Template::Kernels => Ok(()),
+        Template::Candle => share_cache(folder),
+    }
+}
+
+/// Lets the crate take Candle's kernels from this checkout, if they are compiled here.
+fn share_cache(folder: &Path) -> Result<()> {
+    let config = folder.join(".cargo/config.toml");
+    let text = fs::read_to_string(&config).with_context(|| format!("cannot read {}", config.display()))?;
+    let cache = shell::target_dir().join("amdgpu");
+    let text = format!(
+        "{text}# Where compiled kernels are kept: Candle's, that this checkout has compiled, and your own. Without it, a \
+         project has its own.\n{} = {cache:?}\n",
+        amdgpu_build::CACHE
+    );
+    fs::write(&config, text).with_context(|| format!("cannot write {}", config.display()))
 }
 
 fn check(name: &str) -> Result<()> {
@@ -53,7 +96,11 @@ fn check(name: &str) -> Result<()> {
         "amdgpu-build",
         "amdgpu-device",
         "candle-amdgpu",
+        "candle-amdgpu-ops",
+        "candle-core",
+        "candle-kernels",
         "core",
+        "cudarc",
         "proptest",
         "std",
         "test",
@@ -156,7 +203,7 @@ mod tests {
     #[test]
     fn the_copy_has_its_own_name_everywhere_and_finds_the_crates() {
         let folder = tempfile::tempdir().unwrap();
-        write("scratch-kernel", folder.path()).unwrap();
+        write("scratch-kernel", Template::Kernels, folder.path()).unwrap();
         let read = |file: &str| fs::read_to_string(folder.path().join(file)).unwrap();
         assert!(read("src/main.rs").contains("use scratch_kernel::kernels::smooth::"));
         assert!(read("kernels/Cargo.toml").contains("name = \"scratch-kernel-device\""));
@@ -172,10 +219,26 @@ mod tests {
     }
 
     #[test]
+    fn one_with_candle_is_patched_and_finds_compiled_kernels() {
+        let folder = tempfile::tempdir().unwrap();
+        write("scratch-kernel", Template::Candle, folder.path()).unwrap();
+        let read = |file: &str| fs::read_to_string(folder.path().join(file)).unwrap();
+        assert!(read("src/main.rs").contains("use scratch_kernel::activation::"));
+        let manifest: toml::Table = read("Cargo.toml").parse().unwrap();
+        let patched = |name: &str| manifest["patch"]["crates-io"][name]["path"].as_str().unwrap().to_owned();
+        for name in ["candle-kernels", "cudarc"] {
+            assert_eq!(Path::new(&patched(name)), shell::workspace().join("candle").join(name));
+        }
+        let config: toml::Table = read(".cargo/config.toml").parse().unwrap();
+        let cache = config["env"][amdgpu_build::CACHE].as_str().unwrap();
+        assert_eq!(Path::new(cache), shell::target_dir().join("amdgpu"));
+    }
+
+    #[test]
     fn nothing_is_overwritten() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("thesis.txt"), "").unwrap();
-        let error = write("scratch-kernel", folder.path()).unwrap_err().to_string();
+        let error = write("scratch-kernel", Template::Kernels, folder.path()).unwrap_err().to_string();
         assert!(error.contains("is not empty"), "{error}");
     }
 

@@ -11,6 +11,7 @@ use amdgpu_build::toolchain;
 use anyhow::{Context, Result, ensure};
 use tempfile::TempDir;
 
+use crate::new::Template;
 use crate::{demo, dependent, new, shell, test};
 
 /// Part of the template's kernel, and the mistake of forgetting that the last element has no right neighbour.
@@ -26,7 +27,7 @@ pub fn run(full: bool) -> Result<()> {
     }
     let folder = folder("own-kernels")?;
     let project = folder.path().join("scratch-kernel");
-    new::write("scratch-kernel", &project)?;
+    new::write("scratch-kernel", Template::Kernels, &project)?;
     add_reverse(&project)?;
     passes(&project, full)?;
 
@@ -50,6 +51,25 @@ pub fn run(full: bool) -> Result<()> {
     fs::write(&kernel, right)?;
     shell::run(&mut cargo(&project, "run", full))?;
     shows("guide/src/profiling.md", &profile(&project)?)
+}
+
+/// The first steps with kernels that are operations on Candle's tensors: `guide/src/candle-kernels.md` describes them. The versions and
+/// the profile are those of `candle/`, so that Candle, which is most of the work, is compiled for both.
+pub fn with_candle(full: bool) -> Result<()> {
+    let folder = folder("candle-kernels")?;
+    let project = folder.path().join("scratch-ops");
+    new::write("scratch-ops", Template::Candle, &project)?;
+    shell::run(dependent::cargo(&project, "fmt").args(["--all", "--check"]))?;
+    let manifest = project.join("Cargo.toml");
+    let text = fs::read_to_string(&manifest)?;
+    let (text, _) = text.split_once("[profile.dev]").context("the template has no profile")?;
+    fs::write(&manifest, text.to_owned() + &dependent::profile()?)?;
+    fs::copy(shell::workspace().join("candle/Cargo.lock"), project.join("Cargo.lock"))?;
+    shell::run(&mut cargo(&project, "test", full))?;
+    let output = cargo(&project, "run", full).output().context("cargo does not start")?;
+    let printed = String::from_utf8_lossy(&output.stdout);
+    ensure!(output.status.success(), "`cargo run` failed:\n{}", String::from_utf8_lossy(&output.stderr));
+    shows("guide/src/candle-kernels.md", &printed)
 }
 
 /// The kernels that the guide explains, built and tested as a separate crate, which they are.

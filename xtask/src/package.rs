@@ -35,6 +35,9 @@ const CRATES: [&str; 7] = [
 /// The crates that Candle is patched with, in `candle/`.
 const PATCHES: [&str; 2] = ["candle-kernels", "cudarc"];
 
+/// What operations of one's own need, beside them.
+const OPS: &str = "ops";
+
 /// The folders that are copied for cargo to package, apart from hidden ones.
 const NOT_COPIED: [&str; 4] = ["benches", "candle", "guide", "target"];
 
@@ -117,10 +120,11 @@ fn join(manifest: &Path) -> Result<()> {
     Ok(fs::write(manifest, toml::to_string(&crate_)?)?)
 }
 
-/// Copies the crates that Candle is patched with, which find `candle-amdgpu` beside them.
+/// Copies the crates that Candle is patched with, and those beside them, which find `candle-amdgpu` beside them.
 fn patches(folder: &Path) -> Result<()> {
     let (from, to) = (shell::workspace().join("candle"), folder.join("candle"));
-    for name in PATCHES {
+    let crates = [&PATCHES[..], &[OPS]].concat();
+    for name in &crates {
         copy(&from.join(name), &to.join(name))?;
     }
     let mut manifest: Table = fs::read_to_string(from.join("Cargo.toml"))?.parse()?;
@@ -128,7 +132,7 @@ fn patches(folder: &Path) -> Result<()> {
     manifest.remove("profile");
     let workspace = manifest.get_mut("workspace").and_then(Value::as_table_mut);
     let workspace = workspace.context("candle/Cargo.toml has no workspace")?;
-    workspace.insert("members".to_owned(), PATCHES.to_vec().into());
+    workspace.insert("members".to_owned(), crates.into());
     let dependencies = workspace.get_mut("dependencies").and_then(Value::as_table_mut);
     for (name, dependency) in dependencies.into_iter().flatten() {
         if let Some(path) = dependency.as_table_mut().and_then(|table| table.get_mut("path")) {
@@ -136,7 +140,7 @@ fn patches(folder: &Path) -> Result<()> {
         }
     }
     fs::write(to.join("Cargo.toml"), toml::to_string(&manifest)?)?;
-    println!("{}: {}, for [patch.crates-io]", to.display(), PATCHES.join(" and "));
+    println!("{}: {}, for [patch.crates-io], and {OPS}", to.display(), PATCHES.join(" and "));
     Ok(())
 }
 

@@ -26,10 +26,11 @@ const CHECKS: [Check; 11] = [
 ];
 
 /// Only with `--full`: other people's programs come from the network, Candle's own crates are large, the macros compile core once more, and packages are other crates.
-const FULL_CHECKS: [Check; 7] = [
+const FULL_CHECKS: [Check; 8] = [
     ("clients", clients::test),
     ("Candle", candle::check),
     ("project with Candle", dependent::candle),
+    ("operations of Candle", newcomer::with_candle),
     ("every feature of cudarc", cudarc::check),
     ("kernel macros", device_cargo::test),
     ("packages", package::test),

@@ -18,6 +18,7 @@ pub mod cublas;
 pub mod cudnn;
 pub mod curand;
 pub mod driver;
+pub mod nccl;
 pub mod nvrtc;
 
 // What cudarc has and this crate does not. The features of these names can be turned on and do nothing; rustc quotes the line
@@ -39,8 +40,6 @@ pub mod cusolvermg {}
 pub mod cusparse {}
 #[cfg(false)] // candle-amdgpu's cudarc does not offer it: use Candle's operations, or kernels of your own
 pub mod cutensor {}
-#[cfg(false)] // candle-amdgpu's cudarc does not offer it: copy between devices with `memcpy_dtod`
-pub mod nccl {}
 #[cfg(false)] // candle-amdgpu's cudarc does not offer it: `candle-amdgpu profile` shows what kernels do
 pub mod nvtx {}
 #[cfg(false)] // candle-amdgpu's cudarc does not offer it: use `driver`

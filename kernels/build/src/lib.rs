@@ -16,7 +16,8 @@
 //!
 //! Targets are those in `CANDLE_AMDGPU_ARCHS`, separated by commas: names, `all`, or `native` (the default) for those of this
 //! machine's GPUs, or gfx1100 if there is none. Targets with the same instruction set are compiled once. `nvptx`, which `all`
-//! does not include, is PTX for NVIDIA GPUs of compute capability 8.0 and later ([`packed`]). The code objects are also at `target/amdgpu/GFX/MODULE.elf`, beside the profiles' folders. The compiler is the one that
+//! does not include, is PTX for NVIDIA GPUs of compute capability 8.0 and later ([`packed`]). The code objects are also at `target/amdgpu/GFX/MODULE.elf`, beside the profiles' folders. What is compiled is kept
+//! there too, or in the folder that `CANDLE_AMDGPU_CACHE` names, which several projects can share. The compiler is the one that
 //! [`toolchain::find`] finds; `CANDLE_AMDGPU_TOOLCHAIN` names another.
 
 use std::env;
@@ -59,6 +60,8 @@ use wrappers::{Family, Origin};
 
 /// The variable that selects the targets.
 pub const ARCHS: &str = "CANDLE_AMDGPU_ARCHS";
+/// The variable that names a folder for what is compiled, to be shared by the builds of several projects.
+pub const CACHE: &str = "CANDLE_AMDGPU_CACHE";
 /// The targets of this project's own checks.
 pub const DEFAULT_ARCHS: [Gfx; 3] = [Gfx::Gfx1030, Gfx::Gfx1100, Gfx::Gfx90a];
 
@@ -76,7 +79,7 @@ pub fn build(kernels: impl AsRef<Path>) {
 }
 
 fn try_build(kernels: &Path) -> Result<()> {
-    for variable in [ARCHS, toolchain::VARIABLE, "DOCS_RS"] {
+    for variable in [ARCHS, CACHE, toolchain::VARIABLE, "DOCS_RS"] {
         println!("cargo::rerun-if-env-changed={variable}");
     }
     let variable = |name| env::var_os(name).map(PathBuf::from).ok_or(Error::NoCargo(name));
@@ -104,13 +107,21 @@ fn try_build(kernels: &Path) -> Result<()> {
     for path in source.watched.iter().chain([&toolchain.rustc]) {
         println!("cargo::rerun-if-changed={}", path.display());
     }
-    let (cache, targets) = (cache::folder(&out), targets()?);
+    let (own, targets) = (cache::folder(&out), targets()?);
+    let shared = env::var_os(CACHE).filter(|folder| !folder.is_empty()).map(PathBuf::from);
+    let cache = shared.as_ref().unwrap_or(&own);
     let warn = |text: &str| println!("cargo::warning={text}");
-    let (families, made) = families(&source, &toolchain, &cache, &targets, &warn)?;
+    let (families, made) = families(&source, &toolchain, cache, &targets, &warn)?;
     let mut objects = 0;
-    for (_, path) in families.iter().flat_map(|family| &family.objects) {
-        println!("cargo::rerun-if-changed={}", path.display());
-        objects += 1;
+    for family in &families {
+        for (target, path) in &family.objects {
+            println!("cargo::rerun-if-changed={}", path.display());
+            objects += 1;
+            // Another project's module of that name may take this one's place in the shared folder.
+            if shared.is_some() && target != NVPTX {
+                cache::copy(path, &own.join(target).join(&family.name).with_extension("elf"))?;
+            }
+        }
     }
     println!(
         "amdgpu-build: {objects} code objects {} by {toolchain}: compiled {made}, the others were cached",

@@ -5,6 +5,7 @@ mod error;
 mod event;
 mod graph;
 mod guard;
+mod kernels;
 mod launch;
 mod module;
 mod pinned;

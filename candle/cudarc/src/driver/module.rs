@@ -1,9 +1,9 @@
 //! Modules and their kernels.
 
 use super::{CudaContext, DriverError};
-use crate::nvrtc::{Ptx, Source};
+use crate::nvrtc::{Ptx, Source, bytes_of};
 use candle_amdgpu::kernel::NVPTX;
-use candle_amdgpu::{ALL_IDS, Error, Function, Loaded};
+use candle_amdgpu::{ALL_IDS, Error, Function, Loaded, Module};
 use std::fs;
 use std::sync::Arc;
 
@@ -21,17 +21,23 @@ impl CudaModule {
     pub(super) fn load(context: &Arc<CudaContext>, ptx: Ptx) -> Result<Arc<CudaModule>, DriverError> {
         let device = context.device();
         let loaded = match &ptx.0 {
-            Source::Text(text) => match family(text) {
+            Source::Text(text) => match known(text) {
                 Some(module) => device.load(module),
-                None if device.arch() == NVPTX => device.load_code_object(first_line(text), text.as_bytes()),
-                None => Err(bad(
-                    first_line(text),
-                    format!(
-                        "PTX is a program for NVIDIA's GPUs; compile the kernel for {}, with amdgpu-build or hipcc, and \
-                         pass its code object with Ptx::from_file",
-                        device.arch()
-                    ),
-                )),
+                None => match bytes_of(text) {
+                    Some(Ok(bytes)) => device.load_code_object("code object", &bytes),
+                    Some(Err(reason)) => Err(bad(first_line(text), reason)),
+                    None if device.arch() == NVPTX => {
+                        device.load_code_object(first_line(text), text.as_bytes())
+                    }
+                    None => Err(bad(
+                        first_line(text),
+                        format!(
+                            "PTX is a program for NVIDIA's GPUs; compile the kernel for {}: with amdgpu-build, and pass \
+                             `MODULE.ptx()`, or with hipcc, and pass its code object as `code_object_text` has it",
+                            device.arch()
+                        ),
+                    )),
+                },
             },
             Source::File(path) => {
                 let name = path.display().to_string();
@@ -69,9 +75,11 @@ impl CudaFunction {
     }
 }
 
-fn family(text: &str) -> Option<&'static candle_amdgpu::Module> {
+/// The module that a text names: a family, or one of other kernels.
+fn known(text: &str) -> Option<&'static Module> {
     let name = text.strip_prefix(KEY)?;
-    ALL_IDS.into_iter().find(|id| id.name() == name).map(|id| id.module())
+    let family = ALL_IDS.into_iter().find(|id| id.name() == name).map(|id| id.module());
+    family.or_else(|| Module::of_ptx(text))
 }
 
 fn first_line(text: &str) -> &str {

@@ -124,9 +124,9 @@ impl<T> fmt::Debug for CudaSlice<T> {
 
 /// Elements of a [`CudaSlice`], to be read.
 pub struct CudaView<'a, T> {
-    pub(super) address: u64,
+    pub(crate) address: u64,
     pub(super) len: usize,
-    pub(super) stream: &'a Arc<CudaStream>,
+    pub(crate) stream: &'a Arc<CudaStream>,
     element: PhantomData<&'a [T]>,
 }
 
@@ -173,9 +173,9 @@ impl<T> fmt::Debug for CudaView<'_, T> {
 
 /// Elements of a [`CudaSlice`], to be written.
 pub struct CudaViewMut<'a, T> {
-    pub(super) address: u64,
+    pub(crate) address: u64,
     pub(super) len: usize,
-    pub(super) stream: &'a Arc<CudaStream>,
+    pub(crate) stream: &'a Arc<CudaStream>,
     element: PhantomData<&'a mut [T]>,
 }
 

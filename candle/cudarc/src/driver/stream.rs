@@ -249,7 +249,7 @@ impl CudaStream {
 
     /// Makes this queue wait for `owner`, whose memory it will use; when the guard is dropped, `owner` waits for
     /// this one.
-    pub(super) fn borrow_from<'a>(&'a self, owner: &'a CudaStream) -> SyncOnDrop<'a> {
+    pub(crate) fn borrow_from<'a>(&'a self, owner: &'a CudaStream) -> SyncOnDrop<'a> {
         if self.stream == owner.stream || !self.context.is_event_tracking() {
             return SyncOnDrop(None);
         }

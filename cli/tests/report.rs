@@ -132,7 +132,7 @@ fn a_report_has_all_parts_and_nothing_personal() {
             (&1.into(), &true.into(), &true.into())
         );
         assert_eq!(report["settings"]["seed"], 9);
-        assert_eq!(report["devices"][0]["target"], gfx);
+        assert!(report["devices"][0]["target"].as_str().is_some_and(|target| target.starts_with(gfx)));
         let parts: Vec<_> = report["parts"]
             .as_array()
             .expect("parts")

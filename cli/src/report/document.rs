@@ -339,10 +339,9 @@ impl Document {
             let what = count(compared.len() as u64, "operation");
             sentences.push(match unequal {
                 0 => format!("{what} on {} inputs agree with the emulator", grouped(inputs as u64)),
-                _ => format!(
-                    "{unequal} of {what} differ from the emulator, on {} inputs",
-                    grouped(inputs as u64)
-                ),
+                n => {
+                    format!("{} from the emulator, of {what} on {} inputs", differ(n), grouped(inputs as u64))
+                }
             });
             if close > 0 {
                 sentences.push(format!("{close} of them within what the manuals leave open"));
@@ -352,7 +351,7 @@ impl Document {
             let what = count(verified.len() as u64, "kernel");
             sentences.push(match verified.iter().filter(|row| row.failure.is_some()).count() {
                 0 => format!("{what} agree with the host model"),
-                wrong => format!("{wrong} of {what} differ from the host model"),
+                n => format!("{} from the host model, of {what}", differ(n)),
             });
         }
         let badly = self
@@ -390,6 +389,11 @@ impl System {
             rocm: line("/opt/rocm/.info/version"),
         }
     }
+}
+
+/// That so many differ.
+fn differ(n: usize) -> String {
+    format!("{} {}", grouped(n as u64), if n == 1 { "differs" } else { "differ" })
 }
 
 /// A time as ISO 8601 has it.

@@ -320,21 +320,28 @@ fn number(element: Element, hex: &str) -> Option<String> {
     let sign = if bits >> (mantissa + exponent) & 1 == 1 { "-" } else { "" };
     let bias = (1 << (exponent - 1)) - 1;
     let unit = (1u64 << mantissa) as f64;
-    let value = match (power, digits) {
+    match (power, digits) {
         (p, 0) if p == (1 << exponent) - 1 => return Some(format!("{sign}inf")),
         (p, d) if p == (1 << exponent) - 1 => {
             let quiet = d >> (mantissa - 1) & 1 == 1;
             return Some(format!("{sign}{}", if quiet { "NaN" } else { "signalling NaN" }));
         }
-        // f64's own denormals have no power of two to multiply by.
-        _ if element == Element::F64 => f64::from_bits(bits).abs(),
-        (0, d) => d as f64 / unit * 2f64.powi(1 - bias),
-        (p, d) => (1.0 + d as f64 / unit) * 2f64.powi(p - bias),
+        _ => {}
+    }
+    let value = match (element, power) {
+        (Element::F32, _) => f64::from(f32::from_bits(bits as u32).abs()),
+        (Element::F64, _) => f64::from_bits(bits).abs(),
+        (_, 0) => digits as f64 / unit * 2f64.powi(1 - bias),
+        (_, power) => (1.0 + digits as f64 / unit) * 2f64.powi(power - bias),
     };
-    Some(if value != 0.0 && !(1e-4..1e7).contains(&value) {
-        format!("{sign}{value:.5e}")
-    } else {
-        format!("{sign}{value}")
+    // As few digits as tell it from its neighbours.
+    let plain = value == 0.0 || (1e-4..1e7).contains(&value);
+    Some(match (element, plain) {
+        (Element::F32, true) => format!("{sign}{}", value as f32),
+        (Element::F32, false) => format!("{sign}{:e}", value as f32),
+        (Element::F64, false) => format!("{sign}{value:e}"),
+        (_, true) => format!("{sign}{value}"),
+        (_, false) => format!("{sign}{value:.5e}"),
     })
 }
 
@@ -469,12 +476,16 @@ mod tests {
         let of = |element, hex: &str| number(element, hex).unwrap_or_default();
         assert_eq!(of(Element::F32, "3fc00000"), "1.5");
         assert_eq!(of(Element::F32, "80000000"), "-0");
-        assert_eq!(of(Element::F32, "00000001"), "1.40130e-45");
+        assert_eq!(
+            [of(Element::F32, "cf000000"), of(Element::F32, "cf000001")],
+            ["-2.1474836e9", "-2.147484e9"]
+        );
+        assert_eq!(of(Element::F32, "00000001"), "1e-45");
         assert_eq!(of(Element::F32, "7f800001"), "signalling NaN");
         assert_eq!(of(Element::F16, "fc00"), "-inf");
         assert_eq!(of(Element::Bf16, "4049"), "3.140625");
         assert_eq!(of(Element::F64, "7ff8000000000000"), "NaN");
-        assert_eq!(of(Element::F64, "0000000000000001"), "4.94066e-324");
+        assert_eq!(of(Element::F64, "0000000000000001"), "5e-324");
         assert_eq!(number(Element::Fp8, "38"), None);
         assert_eq!(number(Element::B32, "38"), None);
     }

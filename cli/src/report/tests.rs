@@ -54,7 +54,7 @@ fn a_wrong_bit_is_in_the_page_and_in_the_json() {
     assert_eq!(
         document.conclusion(),
         format!(
-            "1 of 1 operation differ from the emulator, on {} inputs",
+            "1 differs from the emulator, of 1 operation on {} inputs",
             document.parts[0].compared()[0].runs.len() * 64
         )
     );
@@ -100,7 +100,7 @@ fn kernels_and_measurements_are_in_the_page() {
         { "family": "fill", "kernel": "fill_f16", "elements": 10, "buffer_bytes": 20, "failure": "it <hung>" },
     ] });
     let document = document(vec![part(Kind::Verify, "fill", 1, verify), part(Kind::Bench, "fill", 1, bench)]);
-    assert_eq!(document.conclusion(), "1 of 2 kernels differ from the host model");
+    assert_eq!(document.conclusion(), "1 differs from the host model, of 2 kernels");
     assert_eq!(document.parts[0].outcome(), "1 of 2 kernels WRONG");
     let page = page::page(&document);
     for text in ["is &lt;wrong&gt;", "it &lt;hung&gt;", "1,239", "2.00", "50 %", "4 GB/s"] {

@@ -7,6 +7,7 @@ use candle_amdgpu::kernels::{COMPILER, PREBUILT};
 use candle_amdgpu::{Device, backend};
 use clap::Args;
 use serde::Serialize;
+use std::ffi::c_int;
 
 /// List the devices, AMD GPUs, emulated ones or NVIDIA GPUs, and say why these were chosen
 #[derive(Args)]
@@ -28,12 +29,18 @@ struct Report {
     compiler: &'static str,
     /// Whether their code objects came with the package.
     prebuilt: bool,
+    /// As the runtime numbers itself.
+    runtime_version: Option<i32>,
+    /// As the driver does.
+    driver_version: Option<i32>,
     devices: Vec<Entry>,
 }
 
 #[derive(Serialize)]
 struct Entry {
     ordinal: usize,
+    /// `hip`, `cuda` or `emulator`.
+    backend: &'static str,
     name: String,
     target: String,
     wave_size: u32,
@@ -42,6 +49,10 @@ struct Entry {
     lds_bytes: u32,
     memory_free: usize,
     memory_total: usize,
+    clock_mhz: Option<u32>,
+    memory_clock_mhz: Option<u32>,
+    memory_bus_bits: Option<u32>,
+    l2_bytes: Option<u32>,
     /// Whether this build has code objects for it.
     kernels: bool,
 }
@@ -49,7 +60,14 @@ struct Entry {
 impl Devices {
     pub fn run(self) -> Result<bool> {
         let devices = Device::all()?.iter().map(Entry::of).collect::<Result<Vec<_>>>()?;
-        let report = Report { backend: backend(), compiler: COMPILER, prebuilt: PREBUILT, devices };
+        let report = Report {
+            backend: backend(),
+            compiler: COMPILER,
+            prebuilt: PREBUILT,
+            runtime_version: version(amdhip64::hipRuntimeGetVersion),
+            driver_version: version(amdhip64::hipDriverGetVersion),
+            devices,
+        };
         if self.json {
             print_json(&report)?;
             return Ok(true);
@@ -93,8 +111,16 @@ impl Entry {
     fn of(device: &Device) -> Result<Entry> {
         let properties = device.properties();
         let memory = device.memory_info()?;
+        let more = more(device.ordinal());
+        // Zero stands for what a runtime does not know.
+        let positive = |number: c_int| u32::try_from(number).ok().filter(|&number| number > 0);
         Ok(Entry {
             ordinal: device.ordinal(),
+            backend: match amdhip64::backend_info()?.kind {
+                BackendKind::Hip { .. } => "hip",
+                BackendKind::Cuda { .. } => "cuda",
+                BackendKind::Emulator(_) => "emulator",
+            },
             name: properties.name.clone(),
             target: properties.target.clone(),
             wave_size: properties.wave_size,
@@ -103,11 +129,33 @@ impl Entry {
             lds_bytes: properties.max_lds_bytes,
             memory_free: memory.free,
             memory_total: memory.total,
+            clock_mhz: more.and_then(|more| positive(more.clockRate / 1000)),
+            memory_clock_mhz: more.and_then(|more| positive(more.memoryClockRate / 1000)),
+            memory_bus_bits: more.and_then(|more| positive(more.memoryBusWidth)),
+            l2_bytes: more.and_then(|more| positive(more.l2CacheSize)),
             kernels: candle_amdgpu::kernels::MODULES
                 .iter()
                 .any(|module| module.object(device.arch()).is_some()),
         })
     }
+}
+
+/// What the runtime says of a device beyond its properties.
+fn more(ordinal: usize) -> Option<amdhip64::hipDeviceProp_tR0600> {
+    // SAFETY: a structure of numbers, of which zero is one.
+    let mut properties = unsafe { std::mem::zeroed() };
+    let ordinal = c_int::try_from(ordinal).ok()?;
+    // SAFETY: writes the structure.
+    let code = unsafe { amdhip64::hipGetDevicePropertiesR0600(&mut properties, ordinal) };
+    (code == amdhip64::hipSuccess).then_some(properties)
+}
+
+/// A version that a function of the runtime writes.
+fn version(get: unsafe extern "C" fn(*mut c_int) -> amdhip64::hipError_t) -> Option<i32> {
+    let mut version = 0;
+    // SAFETY: writes one number.
+    let code = unsafe { get(&mut version) };
+    (code == amdhip64::hipSuccess).then_some(version)
 }
 
 fn gib(bytes: usize) -> String {

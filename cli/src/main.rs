@@ -2,6 +2,7 @@
 
 mod bench;
 mod check;
+mod conformance;
 mod devices;
 mod disasm;
 mod formula;
@@ -11,6 +12,7 @@ mod names;
 mod npy;
 mod output;
 mod profile;
+mod report;
 mod run;
 mod run_hip;
 mod stated;
@@ -40,6 +42,8 @@ enum Command {
     Profile(profile::Profile),
     Check(check::Check),
     Bench(bench::Bench),
+    Conformance(conformance::Conformance),
+    Report(report::Report),
     Disasm(disasm::Disasm),
     /// Print a shell's completion script
     #[command(after_help = COMPLETIONS)]
@@ -76,6 +80,8 @@ fn main() -> ExitCode {
         Command::Profile(command) => command.run(),
         Command::Check(command) => command.run(),
         Command::Bench(command) => command.run(),
+        Command::Conformance(command) => command.run(),
+        Command::Report(command) => command.run(),
         Command::Disasm(command) => command.run(),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "candle-amdgpu", &mut std::io::stdout());

@@ -120,6 +120,7 @@ pub mod fault;
 pub mod gfx;
 #[cfg(feature = "exec")]
 pub mod inst;
+pub mod listing;
 #[cfg(feature = "exec")]
 pub mod machine;
 #[cfg(feature = "exec")]

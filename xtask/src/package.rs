@@ -22,13 +22,14 @@ use crate::setup::{self, For};
 use crate::{dependent, shell};
 
 /// The crates, each after those that it depends on.
-const CRATES: [&str; 7] = [
+const CRATES: [&str; 8] = [
     "amdgpu-macros",
     "amdgpu-device",
     "amdgpu-emulator",
     "amdgpu-build",
     "amdhip",
     "candle-amdgpu",
+    "amdgpu-conformance",
     "candle-amdgpu-cli",
 ];
 
@@ -81,6 +82,11 @@ pub fn run(folder: &Path, gfx: &[String]) -> Result<()> {
     }
     let text = serde_json::to_string_pretty(&manifest)? + "\n";
     fs::write(prebuilt.join(prebuilt::MANIFEST), text)?;
+
+    let mut cargo = shell::cargo();
+    cargo.args(["run", "--quiet", "--package", "amdgpu-conformance", "--example", "pack", "--"]);
+    cargo.arg(root.join("conformance").join(prebuilt::FOLDER)).env(amdgpu_build::ARCHS, names.join(","));
+    shell::run(&mut cargo)?;
 
     let packed = stage.path().join("target");
     let mut cargo = shell::cargo();

@@ -79,6 +79,9 @@ pub fn run(dir: &Path, targets: &[String], profile: &str, only: &[String]) -> Re
             step(&mut steps, "verify", &format!("verify-{family}"), 560, &command);
         }
         step(&mut steps, "bench", "bench", 560, "bin/candle-amdgpu bench --json");
+        // Everything that an owner of a card is asked for, in two files.
+        let command = "bin/candle-amdgpu report --out $report/card --cases ${CASES:-10}";
+        step(&mut steps, "report", "report", 1800, command);
     }
     if wanted("hip") {
         let mut cargo = cargo(&["test", "-p", "amdhip", "--test", "silicon", "--no-run"]);

@@ -3,7 +3,7 @@
 #
 #   sh run.sh [cuda|hip|emulator] [GROUP...]
 #
-# Groups: devices, hip, load, verify, host, candle, tests, examples, bench. Default: all. CASES is the number of random cases that verify
+# Groups: devices, hip, load, verify, host, candle, tests, examples, bench, report. Default: all. CASES is the number of random cases that verify
 # draws for each kernel.
 cd "$(dirname "$0")" || exit 2
 CANDLE_AMDGPU_DEVICE=${1:-cuda}

@@ -13,6 +13,7 @@ use crate::subject::{ARGUMENTS, Ended, Ready, Subject};
 use amdhip64::LaunchRecord;
 use amdhip64::journal::KernelProfile;
 use anyhow::{Context, Result};
+pub use chart::escape;
 use clap::Args;
 use peaks::Peaks;
 use sources::Sources;

@@ -2,42 +2,16 @@
 //! each target, and the lookup by opcode that is built from them.
 //!
 //! A row is `name  operands  opcodes`, with one hexadecimal opcode (or `-`) for each target of
-//! [`COLUMNS`]; `tables/variants.txt` says how other targets differ from those. An operand is `field` or `field:type`; without a type it is 32 bits, a number is a width in
+//! `COLUMNS` in `listing.rs`; `tables/variants.txt` says how other targets differ from those. An operand is `field` or `field:type`; without a type it is 32 bits, a number is a width in
 //! bits. `vcc` is VCC where LLVM prints it, `k` the literal of fmaak and fmamk. `e32only` marks a VOP1, VOP2
 //! or VOPC instruction without a 64-bit encoding; all others have one, whose opcode and operands follow from
 //! the row.
 
-use std::collections::HashSet;
-use std::sync::{LazyLock, OnceLock};
+use std::sync::OnceLock;
 
 use crate::gfx::{Generation, Gfx};
 use crate::inst::OperandType;
-
-const FILES: [&str; 5] = [
-    include_str!("tables/scalar.txt"),
-    include_str!("tables/vector.txt"),
-    include_str!("tables/memory.txt"),
-    include_str!("tables/vopd.txt"),
-    include_str!("tables/graphics.txt"),
-];
-
-/// The targets that the tables have a column for.
-const COLUMNS: [Gfx; 7] =
-    [Gfx::Gfx90a, Gfx::Gfx942, Gfx::Gfx1011, Gfx::Gfx1030, Gfx::Gfx1100, Gfx::Gfx1151, Gfx::Gfx1201];
-
-/// What the other instruction sets lack of the column that they share, and what they add: sections
-/// `[TARGET without]`, a name a line, and `[TARGET SECTION]`, a row a line with one opcode.
-const VARIANTS: &str = include_str!("tables/variants.txt");
-
-/// The column that has most of the target's instructions.
-fn column_of(gfx: Gfx) -> Gfx {
-    match gfx.isa() {
-        Gfx::Gfx906 | Gfx::Gfx908 => Gfx::Gfx90a,
-        Gfx::Gfx950 => Gfx::Gfx942,
-        Gfx::Gfx1010 => Gfx::Gfx1011,
-        other => other,
-    }
-}
+use crate::listing;
 
 /// Where an operand is in the encoding, or what it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -230,20 +204,14 @@ impl Target {
     }
 
     fn build(gfx: Gfx) -> Target {
-        let generation = gfx.generation();
-        let column = COLUMNS.iter().position(|&g| g == column_of(gfx)).unwrap_or_default();
         let mut target = Target::default();
-        let without: HashSet<&str> = Variant::of(gfx, "without").collect();
-        for line in LINES.iter().filter(|line| !without.contains(line.name)) {
-            let Some(opcode) = line.opcodes[column] else { continue };
-            let row = Row { name: line.name, fields: line.fields.clone(), suffixed: false, op_sel: false };
-            target.add(generation, line.section, opcode, row);
-        }
-        for (section, text) in Variant::rows(gfx) {
-            let line: Line<1> = Line::parse(section, text);
-            let Some(opcode) = line.opcodes[0] else { continue };
-            let row = Row { name: line.name, fields: line.fields, suffixed: false, op_sel: false };
-            target.add(generation, line.section, opcode, row);
+        for listed in listing::instructions(gfx) {
+            let fields = listed.operands.iter().map(|word| match word.split_once(':') {
+                Some((field, ty)) => (Field::parse(field), parse_type(ty)),
+                None => (Field::parse(word), OperandType::B32),
+            });
+            let row = Row { name: listed.name, fields: fields.collect(), suffixed: false, op_sel: false };
+            target.add(gfx.generation(), listed.section, listed.opcode, row);
         }
         target
     }
@@ -330,63 +298,4 @@ fn to_vop3(row: &Row, section: &str) -> Row {
         (field, ty)
     });
     Row { fields: fields.collect(), ..row.clone() }
-}
-
-/// The parts of [`VARIANTS`].
-struct Variant;
-
-impl Variant {
-    /// The lines of a target: what its section is called, and the line.
-    fn lines(gfx: Gfx) -> impl Iterator<Item = (&'static str, &'static str)> + Clone {
-        let mut header = "";
-        VARIANTS.lines().filter_map(move |line| {
-            if let Some(name) = line.strip_prefix('[') {
-                header = name.trim_end_matches(']');
-                return None;
-            }
-            let (target, section) = header.split_once(' ')?;
-            (target == gfx.name() && !line.is_empty() && !line.starts_with('#')).then_some((section, line))
-        })
-    }
-
-    fn of(gfx: Gfx, section: &'static str) -> impl Iterator<Item = &'static str> + Clone {
-        Variant::lines(gfx).filter_map(move |(name, line)| (name == section).then_some(line))
-    }
-
-    fn rows(gfx: Gfx) -> impl Iterator<Item = (&'static str, &'static str)> {
-        Variant::lines(gfx).filter(|(section, _)| *section != "without")
-    }
-}
-
-struct Line<const N: usize = { COLUMNS.len() }> {
-    section: &'static str,
-    name: &'static str,
-    fields: Vec<(Field, OperandType)>,
-    opcodes: [Option<u32>; N],
-}
-
-static LINES: LazyLock<Vec<Line>> = LazyLock::new(|| {
-    let mut section = "";
-    let mut lines = Vec::with_capacity(2300);
-    for text in FILES.iter().flat_map(|file| file.lines()) {
-        if let Some(name) = text.strip_prefix('[') {
-            section = name.trim_end_matches(']');
-        } else if !text.is_empty() && !text.starts_with('#') {
-            lines.push(Line::parse(section, text));
-        }
-    }
-    lines
-});
-
-impl<const N: usize> Line<N> {
-    fn parse(section: &'static str, text: &'static str) -> Line<N> {
-        let mut words: Vec<&str> = text.split_ascii_whitespace().collect();
-        let opcodes = words.split_off(words.len().saturating_sub(N));
-        let opcodes = std::array::from_fn(|i| u32::from_str_radix(opcodes[i], 16).ok());
-        let fields = words[1..].iter().map(|word| match word.split_once(':') {
-            Some((field, ty)) => (Field::parse(field), parse_type(ty)),
-            None => (Field::parse(word), OperandType::B32),
-        });
-        Line { section, name: words[0], fields: fields.collect(), opcodes }
-    }
 }

@@ -359,7 +359,7 @@ fn kernels(document: &Document, verified: &[Verified]) -> String {
         let wrong = of.iter().filter(|row| row.failure.is_some()).count();
         let _ = write!(
             html,
-            "<tr><td>{}<td class='n'>{}<td class='n'>{}<td class='n'>{}<td class='n'>{}<td>{}</tr>",
+            "<tr><td>{}<td class='n'>{}<td class='n'>{}<td class='n'>{}<td class='n'>{}<td class='n'>{}</tr>",
             escape(&part.of),
             of.len(),
             grouped(of.iter().map(|row| row.launches).sum()),

@@ -311,7 +311,7 @@ impl Document {
 
     /// The device that was tried.
     pub fn chosen(&self) -> &Value {
-        let is = |device: &&Value| device["ordinal"] == Value::from(self.device);
+        let is = |device: &&Value| device["ordinal"] == self.device;
         self.devices.iter().find(is).unwrap_or(&Value::Null)
     }
 

@@ -147,7 +147,7 @@ fn devices(document: &Document) -> String {
         let number = |key: &str| device[key].as_u64().map_or("·".to_owned(), grouped);
         let per =
             |key: &str, by: f64| device[key].as_f64().map_or("·".to_owned(), |n| format!("{:.1}", n / by));
-        let own = device["ordinal"] == Value::from(document.device);
+        let own = device["ordinal"] == document.device;
         let name = escape(device["name"].as_str().unwrap_or_default());
         let _ = write!(
             html,
@@ -359,7 +359,7 @@ fn kernels(document: &Document, verified: &[Verified]) -> String {
         let wrong = of.iter().filter(|row| row.failure.is_some()).count();
         let _ = write!(
             html,
-            "<tr><td>{}<td class='n'>{}<td class='n'>{}<td class='n'>{}<td class='n'>{}<td>{}</tr>",
+            "<tr><td>{}<td class='n'>{}<td class='n'>{}<td class='n'>{}<td class='n'>{}<td class='n'>{}</tr>",
             escape(&part.of),
             of.len(),
             grouped(of.iter().map(|row| row.launches).sum()),

@@ -79,7 +79,7 @@ fn element_of(token: &str) -> Option<Element> {
 /// What a mnemonic says of its operands: the types that it names, in order. MFMA's older names run shape and type together.
 fn named(name: &str) -> Vec<Element> {
     let joined = |token: &str| {
-        let at = token.rfind(|c: char| c == 'x')? + 1;
+        let at = token.rfind('x')? + 1;
         let ty = token[at..].trim_start_matches(|c: char| c.is_ascii_digit());
         element_of(ty)
     };
@@ -110,10 +110,7 @@ fn operand(listed: &Listed, field: &str, ty: Option<&str>) -> Operand {
         }
     } else if dot && field != "src2" {
         match types[..] {
-            [_, a, b] if field != "src0" => {
-                let _ = a;
-                b
-            }
+            [_, _, b] if field != "src0" => b,
             [_, a, ..] => a,
             _ => Element::B32,
         }
@@ -356,13 +353,13 @@ fn forms(gfx: Gfx, listed: &Listed, group: Group) -> Vec<Form> {
     // The upper half of a register: from gfx11 on of every 16-bit operand, before where the 64-bit encoding can reach it.
     let half = |word: &&str| [":i16", ":f16", ":b16"].iter().any(|ty| word.ends_with(ty));
     if matches!(gfx.generation(), Generation::Gfx11 | Generation::Gfx12) {
-        if listed.operands.iter().any(|word| half(&word)) {
+        if listed.operands.iter().any(half) {
             forms.push(Form { half: ".h", ..Form::new("upper halves", "") });
         }
     } else if listed.section == "vop3"
         && group != Group::Dot
         && listed.operands[0] == "vdst:b16"
-        && listed.operands[1..].iter().all(|word| half(&word))
+        && listed.operands[1..].iter().all(half)
         && !name.contains("legacy")
         && (!name.contains("mul_lo_u16") && !name.contains("rev") || gfx.generation() != Generation::Gfx10)
     {

@@ -31,14 +31,25 @@ const FAMILIES: [&str; 13] = [
     "unary",
 ];
 
-/// Tests of the host crate that launch kernels, and those of them that need an emulator's counts, faults or code objects.
-const HOST_TESTS: [(&str, &[&str]); 10] = [
-    ("conv", &["check_mode", "barrier"]),
-    ("functions", &["emulat", "code_object", "rgs"]),
+/// Tests of the host crate that launch kernels, and those of them that need an emulator's counts, faults or check mode, AMD's code
+/// objects, or several devices.
+const HOST_TESTS: [(&str, &[&str]); 9] = [
+    ("conv", &["check_mode", "barrier", "without_races", "written_by_one_lane"]),
+    (
+        "functions",
+        &[
+            "emulat",
+            "code_object",
+            "rgs",
+            "without_code",
+            "each_device",
+            "of_one_device",
+            "of_the_kernels_own",
+        ],
+    ),
     ("gemm", &["check_mode", "barrier"]),
-    ("indexing", &["check_mode", "barrier"]),
-    ("leaks", &[]),
-    ("quantized", &["check_mode", "barrier"]),
+    ("indexing", &["check_mode", "barrier", "on_their_own", "keep_to_themselves"]),
+    ("quantized", &["check_mode", "barrier", "fill_no_workgroup"]),
     ("reduce", &["check_mode", "barrier"]),
     ("rng", &[]),
     ("sort", &["check_mode", "barrier"]),

@@ -157,8 +157,9 @@ impl Recordings {
 
     /// Keeps a block of a stream, or returns it if nothing is recorded any more.
     pub(crate) fn keep(&self, stream: &Stream, block: Block) -> std::result::Result<(), Block> {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(kept) = kept.upgrade() else { return Err(block) };
+        // The lock is not held when the last of them goes, which gives its blocks back.
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner).upgrade();
+        let Some(kept) = kept else { return Err(block) };
         kept.0.lock().unwrap_or_else(PoisonError::into_inner).push((stream.clone(), block));
         Ok(())
     }

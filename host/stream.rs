@@ -239,6 +239,7 @@ impl Drop for Inner {
         // SAFETY: the handle is ours and used nowhere else any more. Waiting first means that staging memory,
         // which is freed next, is not read any more. An error cannot be returned here; the next call reports it.
         unsafe { sys::hipStreamSynchronize(self.raw) };
+        #[cfg(feature = "kernels")]
         crate::gemm::forget(self.raw);
         // SAFETY: as above.
         unsafe { sys::hipStreamDestroy(self.raw) };

@@ -8,7 +8,7 @@ use crate::exec::gws;
 use crate::exec::op::{Op, Src};
 use crate::exec::wave::slot;
 use crate::gfx::{Generation, Gfx};
-use crate::inst::{Format, Inst, Operand};
+use crate::inst::{Format, Inst, Operand, SpecialReg};
 
 /// Register numbers, in [`FactTable::numbers`].
 #[derive(Clone, Copy, Default)]
@@ -173,7 +173,7 @@ impl FactTable {
             || inst.name.contains("lane")
             || inst.name.contains("mfma")
             || inst.name.contains("wmma");
-        let sources = if crosses { &[] } else { inst.srcs() };
+        let sources = if crosses { &[] } else { exec_alone(inst).unwrap_or(inst.srcs()) };
         let destinations: Vec<usize> = inst.dsts().iter().flat_map(registers).collect();
         let sets_scc = matches!(inst.format, Format::Sop1 | Format::Sop2 | Format::Sopc | Format::Sopk);
         if destinations.is_empty() && !sets_scc {
@@ -193,13 +193,29 @@ impl FactTable {
             return vec![whole];
         }
         let low = Part {
-            sources: self.list(inst.srcs().iter().filter_map(|src| registers(src).next())),
+            sources: self.list(sources.iter().filter_map(|src| registers(src).next())),
             destinations: self.list(destinations[..1].iter().copied()),
             sets_scc: false,
             ..whole
         };
         vec![low, Part { destinations: self.list(destinations[1..].iter().copied()), ..whole }]
     }
+}
+
+/// EXEC, where it alone decides the bits of the lanes that are on, by setting or clearing them: what a mask says of these lanes is
+/// known then, whatever it held. Compilers gather masks so, in registers that hold nothing at first.
+fn exec_alone(inst: &Inst) -> Option<&[Operand]> {
+    let is_exec = |operand: &Operand| {
+        matches!(operand, Operand::Special(SpecialReg::Exec | SpecialReg::ExecLo | SpecialReg::ExecHi))
+    };
+    let srcs = inst.srcs();
+    let at = srcs.iter().position(is_exec)?;
+    match inst.name {
+        "s_or_b32" | "s_or_b64" => {}
+        "s_and_not1_b32" | "s_and_not1_b64" | "s_andn2_b32" | "s_andn2_b64" if at == 1 => {}
+        _ => return None,
+    }
+    srcs.get(at..=at)
 }
 
 /// Whether an instruction may order a workgroup's accesses behind another one's, atomics with an old value aside.

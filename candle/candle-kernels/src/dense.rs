@@ -46,7 +46,8 @@ pub(crate) unsafe fn keep(
     Ok(())
 }
 
-/// Multiplies weights by what was quantized to `y`; `false` if its values were not kept, and nothing is enqueued.
+/// Multiplies weights by what was quantized to `y`; `false` if its values were not kept or the library refuses, and the product is
+/// left to the caller.
 ///
 /// # Safety
 /// The addresses are device memory as large as the sizes say; `y` is as the quantization left it.

@@ -103,7 +103,7 @@ impl Verify {
         // Drawn on standard error, and only if that is a terminal.
         let bar = ProgressBar::new(jobs.len() as u64);
         bar.set_style(ProgressStyle::with_template("{bar:30} {pos}/{len} {msg} {elapsed}")?);
-        let outcomes = verify_all(&jobs, Options { cases: self.cases, seed }, &|outcome: &Outcome| {
+        let outcomes = verify_all(&jobs, Options { fixed: true, cases: self.cases, seed }, &|outcome: &Outcome| {
             bar.set_message(format!("{} {}", outcome.arch, outcome.kernel));
             bar.inc(1);
         })?;

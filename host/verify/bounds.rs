@@ -57,7 +57,8 @@ pub fn check_bounds(
         }
         Ok(())
     };
-    let fixed = Draw::fixed(false).iter().find_map(|draw| case(draw).err());
+    let fixed = if options.fixed { Draw::fixed(0) } else { Vec::new() };
+    let fixed = fixed.iter().find_map(|draw| case(draw).err());
     if let Some(failure) = fixed.or_else(|| super::engine::random(&case, options)) {
         return Err(failure);
     }

@@ -127,7 +127,8 @@ impl Case {
         let height = if signal { 1 } else { 1 + height % 9 };
         let batch = 1 + draw.layout.rank() % 2;
         let groups = if matches!(operation, Conv1d | Conv2d) { 1 + random.below(3) } else { 1 };
-        let of_group = 1 + channels % if sums { 3 } else { 9 };
+        // Sums may be over no channels.
+        let of_group = if sums { [1, 2, 3, 0][channels % 4] } else { 1 + channels % 9 };
         let dims = [batch, groups * of_group, height, width];
         let mut pick = |most: usize| 1 + random.below(most);
         let [h_k, w_k] = if signal { [1, 1 + size % 5] } else { [1 + size % 4, pick(4)] };

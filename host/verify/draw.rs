@@ -48,7 +48,8 @@ pub enum Grid {
 pub enum Values {
     /// A mixture of all classes: zeros, subnormals, extremes, infinities, NaN, ordinary numbers, random bits.
     Seed(u64),
-    /// Element i has the bits i: every value of an 8- or 16-bit type in turn. Single values as with a seed.
+    /// Operands of 8- or 16-bit types take every value: the first one those of its bits in turn, the others in an order
+    /// that pairs them with other values of the first, all pairs where two have 8 bits. Everything else as with a seed.
     Every(u64),
 }
 
@@ -67,9 +68,9 @@ impl Draw {
         }
     }
 
-    /// Cases that always run: sizes that just fill waves and workgroups, a large one and, for a
-    /// kernel of `short` types (8 or 16 bits), every value of them.
-    pub fn fixed(short: bool) -> Vec<Draw> {
+    /// Cases that always run: sizes that just fill waves and workgroups, a large one and, for a kernel that reads operands of
+    /// 8 or 16 bits, every value of them; where it reads several (`short` says how many), in two orders.
+    pub fn fixed(short: usize) -> Vec<Draw> {
         const SIZES: [usize; 18] =
             [0, 1, 2, 15, 31, 32, 33, 63, 64, 65, 255, 256, 257, 1023, 1024, 1025, 4099, 150_001];
         let sized = |(i, &n): (usize, &usize)| {
@@ -77,9 +78,8 @@ impl Draw {
             Draw::flat(n, Values::Seed(i as u64), grid)
         };
         let mut draws: Vec<Draw> = SIZES.iter().enumerate().map(sized).collect();
-        if short {
-            draws.extend((0..4).map(|seed| Draw::flat(1 << 16, Values::Every(seed), Grid::Own)));
-        }
+        let orders = short.min(2) as u64;
+        draws.extend((0..orders).map(|seed| Draw::flat(1 << 16, Values::Every(seed), Grid::Own)));
         draws
     }
 
@@ -108,7 +108,14 @@ impl Draw {
         let mut random = self.random(operand);
         match self.values {
             Values::Every(_) if dtype.bits() <= 16 => {
-                Array::from_fn(dtype, len, |i| Value::new(dtype, i as u64))
+                // An odd factor and an offset permute the values of 16 bits.
+                let (factor, offset) = (random.bits() | 1, random.bits());
+                let bits = |i: usize| match operand {
+                    0 => i as u64,
+                    1 if dtype.bits() == 8 => (i >> 8) as u64,
+                    _ => (i as u64).wrapping_mul(factor).wrapping_add(offset),
+                };
+                Array::from_fn(dtype, len, |i| Value::new(dtype, bits(i)))
             }
             _ => Array::from_fn(dtype, len, |_| random.value(dtype)),
         }

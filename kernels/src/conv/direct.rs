@@ -21,7 +21,7 @@ const PLACES: usize = 4;
 #[amdgpu_kernel(
     name = "conv1d_{T}",
     T in [bf16, f16, f32, f64, u8, u32, i16, i32, i64, f8e4m3],
-    launch(workgroup = 256, items_per_lane = 8, items = (src_numel * 64).min(1048576).max(src_numel)),
+    launch(workgroup = 256, items_per_lane = 8, items = (src_numel * 64).min(1048576).max(src_numel).max(1)),
 )]
 pub unsafe fn conv1d<T: Scalar>(
     #[value(src.numel())] src_numel: usize,
@@ -54,7 +54,7 @@ pub unsafe fn conv1d<T: Scalar>(
 #[amdgpu_kernel(
     name = "conv2d_{T}",
     T in [bf16, f16, f32, f64, u8, u32, i16, i32, i64, f8e4m3],
-    launch(workgroup = 256, items_per_lane = 8, items = (src_numel * 64).min(1048576).max(src_numel)),
+    launch(workgroup = 256, items_per_lane = 8, items = (src_numel * 64).min(1048576).max(src_numel).max(1)),
 )]
 pub unsafe fn conv2d<T: Scalar>(
     #[value(src.numel())] src_numel: usize,
@@ -85,7 +85,7 @@ pub unsafe fn conv2d<T: Scalar>(
 #[amdgpu_kernel(
     name = "conv_transpose1d_{T}",
     T in [bf16, f16, f32, f64, u8, u32, i16, i32, i64, f8e4m3],
-    launch(workgroup = 256, items_per_lane = 8, items = (src_numel * 64).min(1048576).max(src_numel * stride)),
+    launch(workgroup = 256, items_per_lane = 8, items = (src_numel * 64).min(1048576).max(src_numel * stride).max(1)),
 )]
 pub unsafe fn conv_transpose1d<T: Scalar>(
     #[value(src.numel())] src_numel: usize,
@@ -116,7 +116,7 @@ pub unsafe fn conv_transpose1d<T: Scalar>(
 #[amdgpu_kernel(
     name = "conv_transpose2d_{T}",
     T in [bf16, f16, f32, f64, u8, u32, i16, i32, i64, f8e4m3],
-    launch(workgroup = 256, items_per_lane = 8, items = (src_numel * 64).min(1048576).max(src_numel * stride * stride)),
+    launch(workgroup = 256, items_per_lane = 8, items = (src_numel * 64).min(1048576).max(src_numel * stride * stride).max(1)),
 )]
 pub unsafe fn conv_transpose2d<T: Scalar>(
     #[value(src.numel())] src_numel: usize,

@@ -30,25 +30,9 @@ impl LaunchConfig {
     }
 
     /// For this kernel: the geometry that it states for itself, if it states one.
-    ///
-    /// # Safety
-    /// The arguments are the kernel's.
-    unsafe fn resolve(
-        self,
-        function: &candle_amdgpu::Function,
-        args: &[*const c_void],
-    ) -> candle_amdgpu::LaunchConfig {
+    fn resolve(self, function: &candle_amdgpu::Function) -> candle_amdgpu::LaunchConfig {
         let [grid, block] = [self.grid_dim, self.block_dim].map(|(x, y, z)| [x, y, z]);
         let config = candle_amdgpu::LaunchConfig::explicit(grid, block, self.shared_mem_bytes);
-        // Convolutions state theirs by the size of the input, and would launch nothing where it has no elements; but the result
-        // has some, which are 0.
-        if function.name().starts_with("conv")
-            && let Some(size) = args.first()
-            // SAFETY: as promised by the caller, that size is the first argument.
-            && unsafe { size.cast::<usize>().read_unaligned() } == 0
-        {
-            return config;
-        }
         function.own_geometry_or(config)
     }
 }
@@ -96,8 +80,7 @@ impl<'a> LaunchArgs<'a> {
         let function = &self.function.function;
         let args = if self.many.is_empty() { &self.few[..self.count] } else { &self.many[..] };
         let asked = config;
-        // SAFETY: the first argument of a convolution is a size.
-        let config = unsafe { config.resolve(function, args) };
+        let config = config.resolve(function);
         if let candle_amdgpu::LaunchConfig::Explicit { grid, .. } = config
             && grid.contains(&0)
         {

@@ -1,5 +1,6 @@
 //! What went wrong, and on which device.
 
+use candle_amdgpu::kernel::NVPTX;
 use candle_amdgpu::{Device, Error};
 use std::fmt;
 
@@ -33,6 +34,7 @@ impl fmt::Display for DriverError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Inner { target, error } = &*self.0;
         match target {
+            Some(target) if target == NVPTX => write!(f, "NVIDIA: {error}"),
             Some(target) => write!(f, "AMD {target}: {error}"),
             None => write!(f, "AMD: {error}"),
         }

@@ -52,6 +52,16 @@ fn copies_go_every_way() {
 }
 
 #[test]
+fn device_memory_that_nothing_has_written_is_nan_not_zero() {
+    on(0);
+    for bytes in [4, 4096, 1 << 20] {
+        let memory = malloc(bytes);
+        assert_eq!(download::<u32>(memory, bytes / 4), vec![u32::MAX; bytes / 4]);
+        free(memory);
+    }
+}
+
+#[test]
 fn copies_in_streams() {
     on(1);
     let data = numbers(100);

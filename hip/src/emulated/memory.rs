@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::c_void;
+use std::ptr;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use super::Runtime;
@@ -17,6 +18,11 @@ use crate::types::*;
 
 /// Bytes moved at a time where a copy or a fill has to go through a buffer.
 const CHUNK: usize = 1 << 20;
+/// What device memory holds that nothing has written: NaN, -1, or an index out of range. On a GPU it is what the last owner left,
+/// which is 0 often enough that a program which relies on that works by chance.
+const UNINITIALISED: u8 = 0xff;
+/// Bytes of a block that hold it, so that large ones cost no memory before they are used; those behind are 0.
+const FILLED: u64 = 1 << 20;
 /// Flags that `hipHostRegister` takes: portable, mapped, of a device's registers, read-only or coarse-grained.
 const REGISTER_FLAGS: u32 = 0xf;
 /// Freed blocks that are remembered, so that an error can say that memory was freed.
@@ -318,6 +324,10 @@ impl Runtime {
                 let lent = unsafe { other.machine.lend(base as *mut u8, size, &label) };
                 lent.map_err(|error| other.memory_error(error))?;
             }
+        }
+        if kind == BlockKind::Device {
+            // SAFETY: the bytes of the block, which is the caller's alone so far. The machine would count them as initialised.
+            unsafe { ptr::write_bytes(base as *mut u8, UNINITIALISED, size.min(FILLED) as usize) };
         }
         self.blocks.insert(Block { base, size, device: device.ordinal, kind });
         Ok(base)

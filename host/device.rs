@@ -34,8 +34,9 @@ pub struct Properties {
     pub total_memory: u64,
     /// Lanes of a wave.
     pub wave_size: u32,
-    /// Compute units.
-    pub compute_units: u32,
+    /// What workgroups are given to: compute units on CDNA, workgroup processors of two compute units on RDNA, streaming
+    /// multiprocessors on NVIDIA GPUs.
+    pub multiprocessors: u32,
     /// Most lanes of one workgroup.
     pub max_workgroup_size: u32,
     /// Most lanes of one workgroup in x, y and z.
@@ -46,6 +47,14 @@ pub struct Properties {
     pub max_lds_bytes: u32,
     /// Whether allocations can be ordered in a stream.
     pub stream_ordered_memory: bool,
+}
+
+impl Properties {
+    /// Compute units, as AMD counts them for a card; streaming multiprocessors on NVIDIA GPUs.
+    pub fn compute_units(&self) -> u32 {
+        let is_rdna = ["gfx10", "gfx11", "gfx12"].iter().any(|family| self.target.starts_with(family));
+        self.multiprocessors * if is_rdna { 2 } else { 1 }
+    }
 }
 
 /// Free and total memory of a device, in bytes.
@@ -269,7 +278,7 @@ impl Properties {
             target: text(&raw.gcnArchName),
             total_memory: raw.totalGlobalMem as u64,
             wave_size: number(raw.warpSize),
-            compute_units: number(raw.multiProcessorCount),
+            multiprocessors: number(raw.multiProcessorCount),
             max_workgroup_size: number(raw.maxThreadsPerBlock),
             max_workgroup_dimensions: raw.maxThreadsDim.map(number),
             max_grid: raw.maxGridSize.map(number),

@@ -44,6 +44,9 @@ struct Entry {
     name: String,
     target: String,
     wave_size: u32,
+    /// What workgroups are given to: on RDNA half as many as there are compute units.
+    multiprocessors: u32,
+    /// As AMD counts them; streaming multiprocessors on NVIDIA GPUs.
     compute_units: u32,
     max_workgroup_size: u32,
     lds_bytes: u32,
@@ -124,7 +127,8 @@ impl Entry {
             name: properties.name.clone(),
             target: properties.target.clone(),
             wave_size: properties.wave_size,
-            compute_units: properties.compute_units,
+            multiprocessors: properties.multiprocessors,
+            compute_units: properties.compute_units(),
             max_workgroup_size: properties.max_workgroup_size,
             lds_bytes: properties.max_lds_bytes,
             memory_free: memory.free,

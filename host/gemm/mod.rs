@@ -278,7 +278,7 @@ impl Plan {
             _ => {}
         }
         let units =
-            if device.is_emulated() { 1.0 } else { f64::from(device.properties().compute_units.max(1)) };
+            if device.is_emulated() { 1.0 } else { f64::from(device.properties().multiprocessors.max(1)) };
         let cost = |(_, rows, columns, factor): &(&str, usize, usize, f64)| {
             let tiles = self.m.div_ceil(*rows) as f64 * self.n.div_ceil(*columns) as f64 * self.batch as f64;
             (tiles / units).ceil() * (rows * columns) as f64 * factor

@@ -112,7 +112,7 @@ pub mod device {
         let value = match attribute {
             CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR => major,
             CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR => minor,
-            CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT => properties.compute_units,
+            CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT => properties.multiprocessors,
             CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK
             | CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
             | CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR => properties.max_lds_bytes,

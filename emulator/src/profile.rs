@@ -39,6 +39,10 @@ pub struct InstructionProfile {
     /// each stack of calls.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<u64>,
+    /// Vector registers, accumulation registers among them, that hold something which is needed here or later in its
+    /// function, on the paths that were taken.
+    #[serde(default)]
+    pub live_vgprs: u32,
     /// Source position, innermost function first, through inlined functions and calls alike.
     pub source: Vec<SourceLine>,
     /// The counts.
@@ -214,7 +218,7 @@ impl fmt::Display for Profile {
             "unit", "executed", "share", "lanes", "bytes needed", "bytes moved", "conflicts"
         )?;
         for (unit, counts) in self.by_unit() {
-            row(f, &format!("{unit:?}"), 10, &counts, &total)?;
+            row(f, unit.name(), 10, &counts, &total)?;
         }
         writeln!(f)?;
         writeln!(
@@ -283,6 +287,7 @@ mod tests {
             text: "s_nop 0".into(),
             unit: Unit::Control,
             calls: Vec::new(),
+            live_vgprs: 0,
             source,
             counts: Counts { executed: 3, ..Counts::default() },
         };

@@ -205,7 +205,7 @@ fn a_profile_can_have_source_lines_and_stacks() {
     let output = run(&program, "gfx1030", &[("CANDLE_AMDGPU_PROFILE", "full")]);
     let err = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{err}");
-    for part in ["amdhip64: profile: ", "Valu ", "Lds ", "prefix_sum.hip:"] {
+    for part in ["amdhip64: profile: ", "VALU ", "LDS ", "prefix_sum.hip:"] {
         assert!(err.contains(part), "`{part}` is not in\n{err}");
     }
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("profile.folded");

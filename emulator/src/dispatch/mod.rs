@@ -8,6 +8,7 @@ mod threads;
 mod watch;
 mod worker;
 
+use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use self::host_calls::HostCalls;
@@ -15,6 +16,7 @@ use self::watch::Clock;
 use crate::code_object::{ArgKind, HiddenArg, KernelDescriptor, KernelInfo};
 use crate::exec::check::Registers;
 use crate::exec::op::Dst;
+use crate::exec::pressure::live_vgprs;
 use crate::exec::wave::slot;
 use crate::exec::{Code, Tally, Wave};
 use crate::fault::{Fault, FaultReport};
@@ -261,7 +263,11 @@ impl Dispatch<'_> {
         let lines = self.kernel.module().lines();
         let code = self.code;
         let mut instructions = Vec::new();
-        for (index, calls, counts) in tally.executed() {
+        let counted = tally.executed();
+        let mut executed: Vec<u32> = counted.iter().map(|&(index, ..)| index).collect();
+        executed.dedup();
+        let live: BTreeMap<u32, u32> = executed.iter().copied().zip(live_vgprs(code, &executed)).collect();
+        for (index, calls, counts) in counted {
             let pc = code.address_of(index);
             let calls = code.stack_of(calls);
             let name = code.insts[index as usize].as_ref().map_or("", |inst| inst.name);
@@ -272,6 +278,7 @@ impl Dispatch<'_> {
                 pc,
                 text: code.text_of(index).unwrap_or_default(),
                 unit: code.ops[index as usize].unit,
+                live_vgprs: live[&index],
                 source: lines.of_stack(pc, &calls),
                 calls,
                 counts: Counts { barriers, ..*counts },

@@ -27,6 +27,7 @@ mod lanes;
 mod mubuf;
 mod named;
 pub(crate) mod op;
+pub(crate) mod pressure;
 mod profile;
 mod salu;
 mod salu_float;

@@ -104,6 +104,22 @@ pub enum Unit {
     Control,
 }
 
+impl Unit {
+    /// Its name as people write it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Unit::Salu => "SALU",
+            Unit::Smem => "SMEM",
+            Unit::Valu => "VALU",
+            Unit::Matrix => "matrix",
+            Unit::Lds => "LDS",
+            Unit::Vmem => "VMEM",
+            Unit::Branch => "branch",
+            Unit::Control => "control",
+        }
+    }
+}
+
 /// One prepared instruction.
 #[derive(Debug)]
 pub(crate) struct Op {

@@ -143,8 +143,8 @@ pub use fault::{Fault, FaultReport};
 pub use gfx::{CodeTarget, Generation, Generic, Gfx, UnknownGfx};
 #[cfg(feature = "exec")]
 pub use machine::{
-    Kernel, Launch, LaunchOptions, LoadError, LoadedModule, Machine, MachineError, MachineOptions, Output,
-    Stream, Watch,
+    Interrupt, Kernel, Launch, LaunchOptions, LoadError, LoadedModule, Machine, MachineError, MachineOptions,
+    Output, PacketLaunch, Stream, Watch,
 };
 #[cfg(feature = "exec")]
 pub use memory::{Allocation, MemoryError};

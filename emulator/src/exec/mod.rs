@@ -44,6 +44,7 @@ pub(crate) use wave::{Row, Wave};
 
 use crate::fault::{Access, Fault, Nearest};
 use crate::gfx::Gfx;
+use crate::machine::Interrupt;
 use crate::memory::{self, View};
 use wave::WaitsFor;
 
@@ -78,6 +79,8 @@ pub(crate) struct Env<'m> {
     /// What `s_memtime` and its kin read, the same in every run: instructions that the workgroup's waves have executed,
     /// without those of the wave whose turn it is. Theirs are added: see [`Env::now`].
     pub clock: u64,
+    /// What hears of waves that interrupt the host.
+    pub interrupt: Option<&'m Interrupt>,
     /// Profile mode's counts.
     pub profile: Option<Tally>,
     /// Check mode's knowledge.
@@ -112,6 +115,7 @@ impl<'m> Env<'m> {
             alive: 0,
             perturb,
             clock: 0,
+            interrupt: None,
             profile: None,
             check: None,
             fault: None,

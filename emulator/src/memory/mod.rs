@@ -91,6 +91,8 @@ pub struct Allocation {
     pub id: u64,
     /// What it is or who made it, as given to [`Machine::alloc_labelled`](crate::Machine::alloc_labelled).
     pub label: Option<Arc<str>>,
+    /// The host writes to it without saying so: all of it counts as written.
+    host_writes: bool,
 }
 
 impl Allocation {
@@ -188,6 +190,18 @@ impl Memory {
         let more = total.saturating_add(total / 4).max(1 << 36);
         let sizes = [4, 2].map(|times| total.saturating_mul(times).min(more).clamp(1 << 30, BASE_STRIDE));
         let region = Region::reserve(sizes[0]).or_else(|_| Region::reserve(sizes[1]))?;
+        Memory::of_region(region, total)
+    }
+
+    /// Memory in a range of addresses that somebody else has mapped and gives out: see [`Memory::place`].
+    ///
+    /// # Safety
+    /// The range stays readable and writable as long as the result lives.
+    pub unsafe fn over(base: u64, size: u64) -> Result<Memory, MemoryError> {
+        Memory::of_region(Region::of_others(base, size), 0)
+    }
+
+    fn of_region(region: Region, total: u64) -> Result<Memory, MemoryError> {
         let written = Region::reserve_anywhere(region.size / 8)?;
         let cursor = region.base + GRANULE;
         let state = State {
@@ -234,7 +248,8 @@ impl Memory {
         let id = state.next_id;
         state.next_id += 1;
         let at = state.live.partition_point(|other| other.base < base);
-        Arc::make_mut(&mut state.live).insert(at, Allocation { base, size: bytes, id, label });
+        Arc::make_mut(&mut state.live)
+            .insert(at, Allocation { base, size: bytes, id, label, host_writes: false });
         let bits = self.written.base + (base - self.region.base) / 8;
         // SAFETY: the bits of a granule-aligned range within the region; nobody else knows the range yet.
         unsafe { pointer(bits).write_bytes(0, (span / 8) as usize) };
@@ -261,6 +276,54 @@ impl Memory {
                 Ok(address)
             }
         }
+    }
+
+    /// Makes a range of this memory's addresses an allocation, at a place that the caller has chosen. Unless `host_writes`, it
+    /// counts as unwritten.
+    pub fn place(
+        &self,
+        base: u64,
+        size: u64,
+        label: Option<Arc<str>>,
+        host_writes: bool,
+    ) -> Result<(), MemoryError> {
+        let error = MemoryError::NotLendable { address: base, size };
+        let end = base
+            .checked_add(size)
+            .filter(|end| self.owns(base) && end - self.region.base <= self.region.size);
+        let Some(end) = end.filter(|_| size != 0) else { return Err(error) };
+        let mut state = self.state();
+        let at = state.live.partition_point(|other| other.base < base);
+        let is_free = state.live[..at].last().is_none_or(|before| before.end() <= base)
+            && state.live.get(at).is_none_or(|next| end <= next.base);
+        if !is_free {
+            return Err(error);
+        }
+        let id = state.next_id;
+        state.next_id += 1;
+        if !host_writes {
+            self.mark_unwritten_words(base, size);
+        }
+        Arc::make_mut(&mut state.live).insert(at, Allocation { base, size, id, label, host_writes });
+        Ok(())
+    }
+
+    /// Ends what [`Memory::place`] began.
+    pub fn displace(&self, base: u64) -> Result<(), MemoryError> {
+        if !self.owns(base) {
+            return Err(MemoryError::NotAllocated { address: base });
+        }
+        let allocation = self.state().remove(base)?;
+        self.discard_cells(allocation.base, allocation.size);
+        Ok(())
+    }
+
+    /// Clears the bits of a range whose start is a multiple of 64.
+    fn mark_unwritten_words(&self, base: u64, size: u64) {
+        let bits = self.written.base + (base - self.region.base) / 8;
+        let bytes = size.div_ceil(64) * 8;
+        // SAFETY: the bits of a range of the region that is nobody's allocation.
+        unsafe { pointer(bits).write_bytes(0, bytes as usize) };
     }
 
     /// Takes back what [`Memory::take_block`] gave for `size` bytes.
@@ -307,7 +370,7 @@ impl Memory {
         }
         let id = state.next_id;
         state.next_id += 1;
-        Arc::make_mut(&mut state.live).insert(at, Allocation { base, size, id, label });
+        Arc::make_mut(&mut state.live).insert(at, Allocation { base, size, id, label, host_writes: true });
         Ok(())
     }
 
@@ -507,7 +570,7 @@ impl Memory {
 
     /// Whether an allocation counts as written as a whole.
     pub fn is_trusted(&self, allocation: &Allocation) -> bool {
-        allocation.id < self.trusted_below.load(Ordering::Relaxed)
+        allocation.host_writes || allocation.id < self.trusted_below.load(Ordering::Relaxed)
     }
 
     /// From now on all that is allocated counts as written.

@@ -115,6 +115,7 @@ mod dispatch;
 #[cfg(feature = "exec")]
 #[allow(clippy::needless_range_loop, reason = "a loop over lanes indexes several rows alike")]
 mod exec;
+pub mod facts;
 #[cfg(feature = "exec")]
 pub mod fault;
 pub mod gfx;

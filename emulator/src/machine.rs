@@ -311,7 +311,25 @@ impl Machine {
         self.memory.place(address, bytes, Some(label.into()), host_writes)
     }
 
-    /// Ends what [`Machine::place`] began.
+    /// Makes `bytes` bytes of the host's memory accessible to kernels at `address`, another one of the machine's addresses
+    /// than the host's own. Check mode keeps no notes on it.
+    ///
+    /// # Errors
+    /// [`MemoryError::NotLendable`] as for [`Machine::place`].
+    ///
+    /// # Safety
+    /// As for [`Machine::lend`], until [`Machine::displace`].
+    pub unsafe fn place_alias(&self, address: u64, bytes: u64, host: *mut u8) -> Result<(), MemoryError> {
+        // SAFETY: the caller's contract.
+        unsafe { self.memory.place_alias(address, bytes, host.expose_provenance() as u64) }
+    }
+
+    /// Where the host has `bytes` bytes that kernels have at `address`; `None` if they do not lie within one allocation.
+    pub fn host_address(&self, address: u64, bytes: u64) -> Option<*mut u8> {
+        self.memory.host_pointer(address, bytes)
+    }
+
+    /// Ends what [`Machine::place`] or [`Machine::place_alias`] began.
     ///
     /// # Errors
     /// [`MemoryError::NotAllocated`] if `address` is not the start of an allocation.

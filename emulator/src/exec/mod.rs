@@ -45,7 +45,7 @@ pub(crate) use wave::{Row, Wave};
 use crate::fault::{Access, Fault, Nearest};
 use crate::gfx::Gfx;
 use crate::machine::Interrupt;
-use crate::memory::{self, View};
+use crate::memory::{self, Aliases, View};
 use wave::WaitsFor;
 
 /// What a wave shares with the others of its workgroup, and with the machine.
@@ -56,6 +56,8 @@ pub(crate) struct Env<'m> {
     pub base: u64,
     /// Allocations at launch.
     pub view: View,
+    /// Aliases at launch.
+    aliases: Aliases,
     memory: &'m memory::Memory,
     /// The range that an instruction last accessed, for a few instructions: start, and bytes.
     hits: [(u64, u64); 16],
@@ -103,6 +105,7 @@ impl<'m> Env<'m> {
             gfx: code.gfx,
             base,
             view: memory.reach(),
+            aliases: memory.aliases(),
             memory,
             hits: [(0, 0); 16],
             lds: vec![0; lds as usize],
@@ -193,6 +196,18 @@ impl<'m> Env<'m> {
         let hit = (found.base, found.size);
         self.hits[op.inst as usize % 16] = hit;
         Some(hit)
+    }
+
+    /// Whether addresses may have to be looked for among the aliases.
+    #[inline(always)]
+    pub fn has_aliases(&self) -> bool {
+        !self.aliases.is_empty()
+    }
+
+    /// Where the host has the bytes of an alias.
+    #[cold]
+    pub fn alias(&self, address: u64, size: u32) -> Option<u64> {
+        memory::host_of(&self.aliases, address, size.into())
     }
 
     /// Whether `size` bytes at `address` lie in one allocation.

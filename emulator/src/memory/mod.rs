@@ -113,6 +113,25 @@ impl fmt::Display for Allocation {
     }
 }
 
+/// Memory of the host under an address of the device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Alias {
+    base: u64,
+    size: u64,
+    host: u64,
+}
+
+/// The aliases at one moment, by address.
+pub(crate) type Aliases = Arc<Vec<Alias>>;
+
+/// Where the host has the bytes of an alias.
+pub(crate) fn host_of(aliases: &[Alias], address: u64, size: u64) -> Option<u64> {
+    let at = aliases.partition_point(|alias| alias.base <= address);
+    let alias = aliases[..at].last()?;
+    let offset = address - alias.base;
+    (offset < alias.size && alias.size - offset >= size).then(|| alias.host + offset)
+}
+
 /// The allocations at one moment, by address.
 pub(crate) type View = Arc<Vec<Allocation>>;
 
@@ -160,6 +179,7 @@ impl Drop for Lent<'_> {
 
 struct State {
     live: View,
+    aliases: Aliases,
     freed: VecDeque<Allocation>,
     used: u64,
     /// Where the search for a free range starts: behind the last allocation made.
@@ -206,6 +226,7 @@ impl Memory {
         let cursor = region.base + GRANULE;
         let state = State {
             live: Arc::default(),
+            aliases: Arc::default(),
             freed: VecDeque::new(),
             used: 0,
             cursor,
@@ -308,11 +329,43 @@ impl Memory {
         Ok(())
     }
 
-    /// Ends what [`Memory::place`] began.
+    /// Makes memory of the host accessible under addresses of this memory. Check mode keeps no notes on it.
+    ///
+    /// # Safety
+    /// As [`Memory::lend`]'s, for the host's range.
+    pub unsafe fn place_alias(&self, base: u64, size: u64, host: u64) -> Result<(), MemoryError> {
+        let end = base
+            .checked_add(size)
+            .filter(|end| self.owns(base) && end - self.region.base <= self.region.size);
+        let mut state = self.state();
+        let at = state.aliases.partition_point(|other| other.base < base);
+        let is_free = |end: u64| {
+            state.aliases[..at].last().is_none_or(|before| before.base + before.size <= base)
+                && state.aliases.get(at).is_none_or(|next| end <= next.base)
+        };
+        if size == 0 || !end.is_some_and(is_free) {
+            return Err(MemoryError::NotLendable { address: base, size });
+        }
+        Arc::make_mut(&mut state.aliases).insert(at, Alias { base, size, host });
+        Ok(())
+    }
+
+    /// The aliases as they are now.
+    pub fn aliases(&self) -> Aliases {
+        self.state().aliases.clone()
+    }
+
+    /// Ends what [`Memory::place`] or [`Memory::place_alias`] began.
     pub fn displace(&self, base: u64) -> Result<(), MemoryError> {
         if !self.owns(base) {
             return Err(MemoryError::NotAllocated { address: base });
         }
+        let mut state = self.state();
+        if let Ok(at) = state.aliases.binary_search_by_key(&base, |alias| alias.base) {
+            Arc::make_mut(&mut state.aliases).remove(at);
+            return Ok(());
+        }
+        drop(state);
         let allocation = self.state().remove(base)?;
         self.discard_cells(allocation.base, allocation.size);
         Ok(())
@@ -449,8 +502,14 @@ impl Memory {
         // A range of no bytes may also start at an allocation's end.
         match find(&state.live, address).or_else(|| find(&state.live, address.wrapping_sub(1))) {
             Some(allocation) if inside(allocation) => Ok(pointer(address)),
+            _ if let Some(host) = host_of(&state.aliases, address, size) => Ok(pointer(host)),
             _ => Err(MemoryError::OutOfBounds { address, size }),
         }
+    }
+
+    /// Where the host has a range that lies within one allocation.
+    pub fn host_pointer(&self, address: u64, size: u64) -> Option<*mut u8> {
+        self.check(address, size).ok()
     }
 
     /// Whether a range lies within one allocation.
@@ -500,7 +559,8 @@ impl Memory {
         // SAFETY: both ranges lie within allocations; they may overlap.
         unsafe { std::ptr::copy(source, target, size as usize) };
         // Good enough for a sanitizer: a copy of memory that is partly unwritten counts as written where it is.
-        match self.first_unwritten(from, size) {
+        let is_trusted = self.allocation(from).is_none_or(|allocation| self.is_trusted(&allocation));
+        match self.first_unwritten(from, size).filter(|_| !is_trusted) {
             None => self.mark_written(into, size),
             Some(first) => self.mark_written(into, first - from),
         }

@@ -34,7 +34,26 @@ struct Event {
     kind: u32,
     auto_reset: bool,
     is_set: bool,
+    /// How often it has been set.
+    times: u64,
+    /// How many threads wait for it.
+    waiters: u32,
     fault: Option<MemoryFault>,
+}
+
+impl Event {
+    /// Sets it. An event that resets itself wakes all who wait for it, and stays set only if there is nobody.
+    fn set(&mut self) {
+        self.times += 1;
+        self.is_set = !self.auto_reset || self.waiters == 0;
+    }
+
+    /// Whether it is set, and resets it if it does that itself.
+    fn take(&mut self) -> bool {
+        let was_set = self.is_set;
+        self.is_set &= !self.auto_reset;
+        was_set
+    }
 }
 
 #[derive(Default)]
@@ -96,7 +115,7 @@ impl Events {
         let has_slot = matches!(kind, SIGNAL | DEBUG);
         let mut numbers = if has_slot { 1..SLOTS } else { FIRST_WITHOUT_SLOT..u32::MAX };
         let id = numbers.find(|id| !table.events.contains_key(id))?;
-        table.events.insert(id, Event { kind, auto_reset, is_set: false, fault: None });
+        table.events.insert(id, Event { kind, auto_reset, is_set: false, times: 0, waiters: 0, fault: None });
         Some((id, has_slot.then_some(id)))
     }
 
@@ -114,9 +133,10 @@ impl Events {
             slot.store(UNSIGNALED, Ordering::Relaxed);
         }
         let Some(event) = table.events.get_mut(&id) else { return false };
-        event.is_set = on;
-        if !on {
-            event.fault = None;
+        if on {
+            event.set();
+        } else {
+            (event.is_set, event.fault) = (false, None);
         }
         drop(table);
         self.changed.notify_all();
@@ -134,7 +154,7 @@ impl Events {
                 slot.store(UNSIGNALED, Ordering::Relaxed);
             }
             if let Some(event) = table.events.get_mut(&id) {
-                event.is_set = true;
+                event.set();
             }
         }
         drop(table);
@@ -146,7 +166,7 @@ impl Events {
         let mut table = self.table();
         let mut any = false;
         for event in table.events.values_mut().filter(|event| event.kind == MEMORY) {
-            event.is_set = true;
+            event.set();
             event.fault = Some(fault);
             any = true;
         }
@@ -159,34 +179,52 @@ impl Events {
     pub fn wait(&self, ids: &[u32], all: bool, timeout: Option<Duration>) -> Waited {
         let end = timeout.map(|timeout| Instant::now() + timeout);
         let mut table = self.table();
-        loop {
-            let mut set = 0;
-            for id in ids {
-                match table.events.get(id) {
-                    Some(event) => set += usize::from(event.is_set),
-                    None => return Waited::NoEvent,
-                }
+        if ids.iter().any(|id| !table.events.contains_key(id)) {
+            return Waited::NoEvent;
+        }
+        // What is set from here on is not missed, even if it resets itself.
+        let mut waits: Vec<(u32, u64, bool)> = Vec::with_capacity(ids.len());
+        for &id in ids {
+            if let Some(event) = table.events.get_mut(&id) {
+                event.waiters += 1;
+                waits.push((id, event.times, event.take()));
             }
+        }
+        let result = loop {
+            for (id, times, is_set) in &mut waits {
+                *is_set |= table.events.get(id).is_some_and(|event| event.times != *times);
+            }
+            if waits.iter().any(|(id, ..)| !table.events.contains_key(id)) {
+                break Waited::NoEvent;
+            }
+            let set = waits.iter().filter(|(.., is_set)| *is_set).count();
             if set != 0 && (!all || set == ids.len()) || ids.is_empty() {
-                let take = |id: &u32| {
-                    let event = table.events.get_mut(id)?;
-                    let fault = event.fault.filter(|_| event.is_set);
-                    event.is_set &= !event.auto_reset;
-                    fault
+                let fault = |(id, _, is_set): &(u32, u64, bool)| {
+                    table.events.get(id).and_then(|event| event.fault).filter(|_| *is_set)
                 };
-                return Waited::Done(ids.iter().map(take).collect());
+                break Waited::Done(waits.iter().map(fault).collect());
             }
             table = match end {
                 None => self.changed.wait(table).unwrap_or_else(PoisonError::into_inner),
                 Some(end) => {
                     let left = end.saturating_duration_since(Instant::now());
                     if left.is_zero() {
-                        return Waited::Timeout;
+                        break Waited::Timeout;
                     }
                     self.changed.wait_timeout(table, left).unwrap_or_else(PoisonError::into_inner).0
                 }
             };
+        };
+        for (id, _, is_set) in waits {
+            if let Some(event) = table.events.get_mut(&id) {
+                event.waiters -= 1;
+                // What did not end the wait is there for the next one.
+                if is_set && matches!(result, Waited::Timeout | Waited::NoEvent) {
+                    event.is_set = true;
+                }
+            }
         }
+        result
     }
 }
 
@@ -227,6 +265,26 @@ mod tests {
         });
         events.set(id, true);
         assert_eq!(waits.join().unwrap(), Waited::Done(vec![None]));
+    }
+
+    #[test]
+    fn all_threads_that_wait_are_woken_by_an_event_that_resets_itself() {
+        let events = Arc::new(Events::default());
+        let (id, _) = events.create(SIGNAL, true).unwrap();
+        let threads: Vec<_> = (0..3)
+            .map(|_| {
+                let events = events.clone();
+                std::thread::spawn(move || events.wait(&[id], true, None))
+            })
+            .collect();
+        while events.table().events[&id].waiters < 3 {
+            std::thread::yield_now();
+        }
+        events.set(id, true);
+        for thread in threads {
+            assert_eq!(thread.join().unwrap(), Waited::Done(vec![None]));
+        }
+        assert_eq!(events.wait(&[id], true, NOW), Waited::Timeout);
     }
 
     #[test]

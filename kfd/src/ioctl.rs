@@ -29,6 +29,8 @@ const APERTURE: u64 = 1 << 32;
 
 /// What an offset into `/dev/kfd` or a render node is of, in its upper bits.
 const OF_DOORBELLS: u64 = 1 << 62;
+/// The page of events' slots, which is memory that the runtime has allocated.
+const OF_EVENTS: u64 = 1 << 60;
 /// Memory that is mapped already.
 pub const OF_IMPORT: u64 = 1 << 61;
 
@@ -326,6 +328,8 @@ fn create_event(process: &Process, event: &mut CreateEvent) -> Result<(), c_int>
     let (id, slot) = process.events.create(event.event_type, event.auto_reset != 0).ok_or(libc::ENOMEM)?;
     event.event_id = id;
     event.trigger_data = id;
+    // Without an offset the runtime takes the event for one that no packet can set.
+    event.page_offset = if slot.is_some() { OF_EVENTS } else { 0 };
     event.slot = slot.unwrap_or(u32::MAX);
     Ok(())
 }

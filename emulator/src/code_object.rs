@@ -558,6 +558,36 @@ impl CodeObject {
         parse_elf(given, range, gfx)
     }
 
+    /// Machine code without a file around it, as runtimes put it together themselves: one kernel called `name`. `descriptor` is
+    /// its descriptor, or the first 64 bytes of the older `amd_kernel_code_t`; the kernel begins `entry` bytes into `code`.
+    pub fn bare(gfx: Gfx, name: &str, code: Vec<u8>, descriptor: &[u8; 64], entry: u64) -> CodeObject {
+        let mut descriptor = KernelDescriptor::parse(descriptor, 0).unwrap_or_default();
+        descriptor.entry = entry;
+        let wave_size = if descriptor.wave32() && gfx.wave_size() == 32 { 32 } else { 64 };
+        let mut kernel = KernelInfo::of_text(name.to_owned(), Vec::new(), 1024, wave_size);
+        kernel.descriptor = descriptor;
+        let size = code.len() as u64;
+        let layout = Layout {
+            segments: vec![Segment { address: 0, range: 0..code.len() }],
+            text: std::iter::once(0..size).collect(),
+            size,
+        };
+        let inner = Inner {
+            target: gfx.into(),
+            features: Features::default(),
+            metadata: None,
+            kernels: vec![kernel],
+            sections: BTreeMap::new(),
+            symbols: Symbols(Vec::new()),
+            layout,
+            image: OnceLock::new(),
+            relocations: Vec::new(),
+            elf: 0..code.len(),
+            given: Cow::Owned(code),
+        };
+        CodeObject { inner: Arc::new(inner), gfx }
+    }
+
     /// The target whose instructions it has: its own, or for a generic one the target that it was parsed for or loaded
     /// on, or else the first that is covered.
     pub fn gfx(&self) -> Gfx {

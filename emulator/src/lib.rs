@@ -115,6 +115,7 @@ mod dispatch;
 #[cfg(feature = "exec")]
 #[allow(clippy::needless_range_loop, reason = "a loop over lanes indexes several rows alike")]
 mod exec;
+pub mod facts;
 #[cfg(feature = "exec")]
 pub mod fault;
 pub mod gfx;
@@ -143,8 +144,8 @@ pub use fault::{Fault, FaultReport};
 pub use gfx::{CodeTarget, Generation, Generic, Gfx, UnknownGfx};
 #[cfg(feature = "exec")]
 pub use machine::{
-    Kernel, Launch, LaunchOptions, LoadError, LoadedModule, Machine, MachineError, MachineOptions, Output,
-    Stream, Watch,
+    Interrupt, Kernel, Launch, LaunchOptions, LoadError, LoadedModule, Machine, MachineError, MachineOptions,
+    Output, PacketLaunch, Stream, Watch,
 };
 #[cfg(feature = "exec")]
 pub use memory::{Allocation, MemoryError};

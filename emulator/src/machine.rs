@@ -91,6 +91,8 @@ pub(crate) struct Module {
     pub object: CodeObject,
     /// Where the image was loaded.
     pub base: u64,
+    /// Whether the machine has loaded it, rather than somebody else.
+    owned: bool,
     /// Known starts of instructions: kernels and functions, ascending.
     entries: OnceLock<Vec<u64>>,
     /// Each kernel's instructions, prepared when it is first launched.
@@ -103,8 +105,10 @@ pub(crate) struct Module {
 
 impl Drop for Module {
     fn drop(&mut self) {
-        // It was allocated when the module was loaded, so that this cannot fail.
-        let _ = self.memory.free(self.base);
+        if self.owned {
+            // It was allocated when the module was loaded, so that this cannot fail.
+            let _ = self.memory.free(self.base);
+        }
     }
 }
 
@@ -128,6 +132,37 @@ pub struct Launch<'a> {
     pub kernarg: &'a [u8],
     /// How to run it.
     pub options: LaunchOptions,
+}
+
+/// A launch as an AQL packet asks for it (`hsa_kernel_dispatch_packet_t`).
+#[derive(Clone, Debug)]
+pub struct PacketLaunch {
+    /// Work-items along each axis. The last workgroup of an axis is smaller if they do not fill it.
+    pub grid: [u32; 3],
+    /// Work-items of a full workgroup along each axis.
+    pub block: [u32; 3],
+    /// Bytes of LDS, the kernel's own included.
+    pub lds: u32,
+    /// Bytes of scratch per work-item.
+    pub scratch: u32,
+    /// Address of the arguments, hidden ones included.
+    pub kernarg: u64,
+    /// Address of the packet.
+    pub packet: u64,
+    /// Address of the queue (`amd_queue_t`).
+    pub queue: u64,
+    /// How to run it.
+    pub options: LaunchOptions,
+}
+
+/// What to call when a wave sends the host an interrupt (`s_sendmsg(MSG_INTERRUPT)`), with M0.
+#[derive(Clone)]
+pub struct Interrupt(pub Arc<dyn Fn(u32) + Send + Sync>);
+
+impl fmt::Debug for Interrupt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Interrupt(function)")
+    }
 }
 
 /// How a launch runs.
@@ -160,6 +195,8 @@ pub struct LaunchOptions {
     pub cooperative: bool,
     /// Where `printf` and `assert` in device code write; by default to the process's own streams.
     pub output: Output,
+    /// What to call when a wave interrupts the host; by default nothing. A launch with one may also wait for the host.
+    pub interrupt: Option<Interrupt>,
 }
 
 /// A stream that device code can write to.
@@ -230,6 +267,7 @@ impl Default for LaunchOptions {
             stack_size: 1024,
             cooperative: false,
             output: Output::default(),
+            interrupt: None,
         }
     }
 }
@@ -245,6 +283,58 @@ impl Machine {
             return Err(MachineError::Cpu);
         }
         Ok(Machine { gfx, memory: Arc::new(Memory::new(options.memory_bytes)?) })
+    }
+
+    /// A machine whose memory is a range of the process's addresses that somebody else maps and gives out
+    /// ([`Machine::place`]). It has none to give itself: [`Machine::alloc`] and [`Machine::load`] fail.
+    ///
+    /// # Errors
+    /// As [`Machine::new`].
+    ///
+    /// # Safety
+    /// The range stays readable and writable as long as the machine lives.
+    pub unsafe fn over(gfx: Gfx, range: Range<u64>) -> Result<Machine, MachineError> {
+        if !isa::is_supported() {
+            return Err(MachineError::Cpu);
+        }
+        // SAFETY: the caller's contract.
+        let memory = unsafe { Memory::over(range.start, range.end.saturating_sub(range.start))? };
+        Ok(Machine { gfx, memory: Arc::new(memory) })
+    }
+
+    /// Makes `bytes` bytes at `address` an allocation of a machine that [`Machine::over`] made. Check mode takes it as
+    /// unwritten, or, where the host writes without telling the machine, all of it as written.
+    ///
+    /// # Errors
+    /// [`MemoryError::NotLendable`] if the range is empty, outside of the machine's, or overlaps an allocation.
+    pub fn place(&self, address: u64, bytes: u64, label: &str, host_writes: bool) -> Result<(), MemoryError> {
+        self.memory.place(address, bytes, Some(label.into()), host_writes)
+    }
+
+    /// Makes `bytes` bytes of the host's memory accessible to kernels at `address`, another one of the machine's addresses
+    /// than the host's own. Check mode keeps no notes on it.
+    ///
+    /// # Errors
+    /// [`MemoryError::NotLendable`] as for [`Machine::place`].
+    ///
+    /// # Safety
+    /// As for [`Machine::lend`], until [`Machine::displace`].
+    pub unsafe fn place_alias(&self, address: u64, bytes: u64, host: *mut u8) -> Result<(), MemoryError> {
+        // SAFETY: the caller's contract.
+        unsafe { self.memory.place_alias(address, bytes, host.expose_provenance() as u64) }
+    }
+
+    /// Where the host has `bytes` bytes that kernels have at `address`; `None` if they do not lie within one allocation.
+    pub fn host_address(&self, address: u64, bytes: u64) -> Option<*mut u8> {
+        self.memory.host_pointer(address, bytes)
+    }
+
+    /// Ends what [`Machine::place`] or [`Machine::place_alias`] began.
+    ///
+    /// # Errors
+    /// [`MemoryError::NotAllocated`] if `address` is not the start of an allocation.
+    pub fn displace(&self, address: u64) -> Result<(), MemoryError> {
+        self.memory.displace(address)
     }
 
     /// The target.
@@ -374,11 +464,8 @@ impl Machine {
         // Scalar loads of constants may be widened past the end of the last one.
         let size = object.image_size() + 64;
         let base = self.memory.alloc(size, Some("code object".into()))?;
-        let kernels = object.kernels().iter().map(|_| OnceLock::new()).collect();
-        let (object, memory) = (object.on(self.gfx), self.memory.clone());
-        let (entries, whole, lines) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
         // From here on the memory is freed if something fails.
-        let module = Module { object, base, entries, kernels, whole, lines, memory };
+        let module = self.module(object, base, true);
         for (address, bytes) in module.object.segments() {
             self.memory.write(base + address, bytes)?;
         }
@@ -389,6 +476,27 @@ impl Machine {
         // What no segment has is zero.
         self.memory.mark_written(base, size);
         Ok(LoadedModule { inner: Arc::new(module) })
+    }
+
+    /// A code object that somebody else has loaded: its image lies at `base`, relocated. Instructions are read from the
+    /// code object.
+    pub fn adopt(&self, object: &CodeObject, base: u64) -> LoadedModule {
+        LoadedModule { inner: Arc::new(self.module(object, base, false)) }
+    }
+
+    fn module(&self, object: &CodeObject, base: u64, owned: bool) -> Module {
+        let kernels = object.kernels().iter().map(|_| OnceLock::new()).collect();
+        let (object, memory) = (object.on(self.gfx), self.memory.clone());
+        let (entries, whole, lines) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        Module { object, base, owned, entries, kernels, whole, lines, memory }
+    }
+
+    /// Runs a kernel as a packet of a queue asks for it: arguments, packet and queue are in memory already.
+    ///
+    /// # Errors
+    /// As [`Machine::launch`].
+    pub fn launch_packet(&self, kernel: &Kernel, packet: &PacketLaunch) -> Result<Report, FaultReport> {
+        dispatch::launch_packet(&self.memory, kernel, packet)
     }
 
     /// Runs a kernel to its end.

@@ -21,7 +21,7 @@ use crate::exec::wave::slot;
 use crate::exec::{Code, Tally, Wave};
 use crate::fault::{Fault, FaultReport};
 use crate::gfx::{Generation, Gfx};
-use crate::machine::{Kernel, Launch};
+use crate::machine::{Kernel, Launch, PacketLaunch};
 use crate::memory::Memory;
 use crate::profile::{Counts, InstructionProfile, Profile};
 use crate::report::Report;
@@ -47,7 +47,10 @@ struct Dispatch<'a> {
     gfx: Gfx,
     launch: &'a Launch<'a>,
     memory: &'a Memory,
+    /// Work-items of a full workgroup.
     work_items: u32,
+    /// Work-items along each axis of the last workgroup there.
+    last: [u32; 3],
     lds: u32,
     /// Bytes of scratch per lane.
     scratch: u32,
@@ -118,6 +121,7 @@ pub(crate) fn launch(memory: &Memory, kernel: &Kernel, launch: &Launch<'_>) -> R
             launch,
             memory,
             work_items,
+            last: launch.block,
             lds,
             scratch,
             entry,
@@ -133,6 +137,69 @@ pub(crate) fn launch(memory: &Memory, kernel: &Kernel, launch: &Launch<'_>) -> R
     });
     memory.give_block_back(kernarg, size);
     result
+}
+
+/// Runs a launch whose packet, queue and arguments are in memory.
+pub(crate) fn launch_packet(
+    memory: &Memory,
+    kernel: &Kernel,
+    given: &PacketLaunch,
+) -> Result<Report, FaultReport> {
+    let info = kernel.info();
+    let gfx = kernel.module().object.gfx();
+    let refuse = |fault: Fault| FaultReport::new(fault, &info.name, gfx, None);
+    let PacketLaunch { grid, block, lds, scratch, kernarg, packet, queue, ref options } = *given;
+    let workgroups: [u32; 3] = std::array::from_fn(|axis| grid[axis].div_ceil(block[axis].max(1)));
+    let work_items: u64 = block.iter().map(|&n| u64::from(n)).product();
+    let count = workgroups.iter().try_fold(1u64, |product, &n| product.checked_mul(n.into()));
+    if grid.contains(&0) || block.contains(&0) || count.is_none() {
+        return Err(refuse(Fault::Geometry { grid: workgroups, block }));
+    }
+    if block.iter().any(|&n| n > 1024) || work_items > u64::from(info.max_workgroup_size) {
+        return Err(refuse(Fault::WorkgroupSize { size: work_items, limit: info.max_workgroup_size }));
+    }
+    if lds > gfx.lds_limit() {
+        return Err(refuse(Fault::LdsSize { bytes: lds.into(), limit: gfx.lds_limit() }));
+    }
+    let descriptor = &info.descriptor;
+    let preloads = preload_count(gfx, descriptor);
+    let mut preloaded = vec![0; preloads * 4];
+    if preloads != 0 {
+        let at = kernarg + u64::from(descriptor.preload >> 7) * 4;
+        memory.read(at, &mut preloaded).map_err(|error| refuse(Fault::Memory(error)))?;
+    }
+    let dwords = preloaded.chunks_exact(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]));
+    let entry = descriptor.entry + if preloads != 0 { 256 } else { 0 };
+    let code = kernel.code();
+    let entry = code.index_of(entry).ok_or_else(|| refuse(Fault::IllegalPc { pc: descriptor.entry }))?;
+    let launch = Launch {
+        grid: workgroups,
+        block,
+        dynamic_lds: lds.saturating_sub(info.lds_size),
+        kernarg: &[],
+        options: options.clone(),
+    };
+    let dispatch = Dispatch {
+        kernel,
+        code: &code,
+        info,
+        gfx,
+        launch: &launch,
+        memory,
+        work_items: work_items as u32,
+        last: std::array::from_fn(|axis| grid[axis] - (workgroups[axis] - 1) * block[axis]),
+        lds,
+        scratch: scratch.next_multiple_of(16),
+        entry,
+        kernarg,
+        packet,
+        queue,
+        preloaded: dwords.collect(),
+        order_matters: OnceLock::new(),
+        clock: launch.options.watch.as_ref().map(Clock::new),
+        host_calls: None,
+    };
+    dispatch.run()
 }
 
 /// LDS bytes and work-items of a workgroup.
@@ -292,6 +359,14 @@ impl Dispatch<'_> {
         }
     }
 
+    /// Work-items of a workgroup along each axis.
+    fn block(&self, workgroup: [u32; 3]) -> [u32; 3] {
+        std::array::from_fn(|axis| match workgroup[axis] + 1 == self.launch.grid[axis] {
+            true => self.last[axis],
+            false => self.launch.block[axis],
+        })
+    }
+
     fn wave_size(&self) -> u32 {
         if self.gfx.generation() == Generation::Cdna || !self.info.descriptor.wave32() { 64 } else { 32 }
     }
@@ -307,7 +382,8 @@ impl Dispatch<'_> {
         wave.scratch_base = scratch_base + u64::from(index * wave.size()) * u64::from(self.scratch);
         wave.mode = self.mode();
         let first = index * wave.size();
-        let lanes = (self.work_items - first).min(wave.size());
+        let block = self.block(workgroup);
+        let lanes = (block.iter().product::<u32>() - first).min(wave.size());
         wave.work_items = lanes;
         let exec = u64::MAX >> (64 - lanes);
         wave.set_scalar64(Dst::Sgpr(slot::EXEC), exec);
@@ -321,7 +397,7 @@ impl Dispatch<'_> {
             wave.set_scalar64(Dst::Sgpr(slot::FLAT_SCRATCH), wave.scratch_base);
         }
         self.set_sgprs(wave, descriptor, workgroup);
-        self.set_work_item_ids(wave, first, lanes);
+        self.set_work_item_ids(wave, first, lanes, block);
     }
 
     /// MODE as `COMPUTE_PGM_RSRC1` asks for it.
@@ -412,8 +488,8 @@ impl Dispatch<'_> {
         Registers { scalar: (user + system).min(slot::VCC), vector: vector.min(3) }
     }
 
-    fn set_work_item_ids(&self, wave: &mut Wave, first: u32, lanes: u32) {
-        let [size_x, size_y, _] = self.launch.block;
+    fn set_work_item_ids(&self, wave: &mut Wave, first: u32, lanes: u32, block: [u32; 3]) {
+        let [size_x, size_y, _] = block;
         let packed = packs_ids(self.gfx);
         let axes = self.info.descriptor.rsrc2 >> 11 & 3;
         for lane in 0..lanes {

@@ -27,7 +27,9 @@ pub(super) struct Worker<'a> {
     pub env: Env<'a>,
     waves: Vec<Wave>,
     status: Vec<Status>,
-    /// Waves that have not ended.
+    /// Waves that the workgroup has: the first of `waves`.
+    present: usize,
+    /// Those that have not ended.
     running: usize,
     order: Option<Random>,
     scratch: Scratch,
@@ -115,6 +117,7 @@ impl<'a> Worker<'a> {
         let waves = dispatch.work_items.div_ceil(size);
         let options = &dispatch.launch.options;
         let mut env = Env::new(dispatch.code, module.base, dispatch.memory, dispatch.lds, options.perturb);
+        env.interrupt = options.interrupt.as_ref();
         env.profile = options.profile.then(|| Tally::new(dispatch.code.ops.len()));
         env.check = track.map(|track| {
             // Several threads only find out whether there is anything.
@@ -127,6 +130,7 @@ impl<'a> Worker<'a> {
             env,
             waves: (0..waves).map(|_| take_wave(size)).collect(),
             status: vec![Status::Running; waves as usize],
+            present: 0,
             running: 0,
             order: None,
             scratch: Scratch::new(waves * size, dispatch.scratch),
@@ -159,15 +163,20 @@ impl<'a> Worker<'a> {
         self.order = shuffle.map(|seed| Random(seed ^ position.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
         self.scratch.clear(self.env.scratch_used);
         let scratch = self.scratch.range();
-        self.env.begin_workgroup(self.waves.len() as u32, scratch);
-        for (index, wave) in self.waves.iter_mut().enumerate() {
+        // At the end of an axis a workgroup may be smaller.
+        let work_items: u32 = self.dispatch.block(workgroup).iter().product();
+        self.present = work_items.div_ceil(self.dispatch.wave_size()) as usize;
+        self.env.begin_workgroup(self.present as u32, scratch);
+        self.status.fill(Status::Ended);
+        for (index, wave) in self.waves[..self.present].iter_mut().enumerate() {
             self.dispatch.start(wave, index as u32, workgroup, scratch.0);
             self.status[index] = Status::Running;
         }
         if let Some(check) = &mut self.env.check {
-            check.begin_workgroup(workgroup, &self.waves, self.dispatch.registers(), self.dispatch.code);
+            let waves = &self.waves[..self.present];
+            check.begin_workgroup(workgroup, waves, self.dispatch.registers(), self.dispatch.code);
         }
-        self.running = self.waves.len();
+        self.running = self.present;
     }
 
     /// Whether all waves have ended.
@@ -220,6 +229,9 @@ impl<'a> Worker<'a> {
                 self.env.raise(fault, None);
                 return Err(index);
             }
+            if flow == Flow::Yield && options.interrupt.is_some() {
+                std::thread::yield_now();
+            }
             self.status[index] = match flow {
                 Flow::Next | Flow::Yield => Status::Running,
                 Flow::Barrier => Status::AtBarrier,
@@ -259,7 +271,7 @@ impl<'a> Worker<'a> {
     /// Notes that no wave can go on; gives the number of one.
     #[cold]
     pub fn deadlock(&mut self) -> usize {
-        let (waves, running) = (self.waves.len() as u32, self.running as u32);
+        let (waves, running) = (self.present as u32, self.running as u32);
         let (waiting, ended) = (running, waves - running);
         self.env.raise(Fault::Deadlock { waiting, waves, ended }, None);
         self.status.iter().position(|status| *status == Status::AtBarrier).unwrap_or(0)
@@ -271,7 +283,7 @@ impl<'a> Worker<'a> {
         if let Some(clock) = &self.dispatch.clock {
             clock.ended.fetch_add(1, Ordering::Relaxed);
         }
-        for wave in &self.waves {
+        for wave in &self.waves[..self.present] {
             self.report.waves += 1;
             self.report.wave_instructions += wave.executed;
             self.report.lane_instructions += wave.executed * u64::from(wave.work_items);
@@ -308,7 +320,7 @@ impl Dispatch<'_> {
     fn site(&self, workgroup: [u32; 3], wave: &Wave, op: u32, lane: Option<u32>) -> Site {
         let code = self.code;
         let pc = code.address_of(op);
-        let [size_x, size_y, _] = self.launch.block;
+        let [size_x, size_y, _] = self.block(workgroup);
         let work_item = lane.map(|lane| {
             let id = wave.index * wave.size() + lane;
             [id % size_x, id / size_x % size_y, id / size_x / size_y]

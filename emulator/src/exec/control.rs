@@ -11,6 +11,8 @@ use crate::gfx::{Generation, Gfx};
 use crate::inst::{Format, Inst, Operand};
 use crate::memory;
 
+/// The message of `s_sendmsg` that the host hears; the others are about graphics.
+const MSG_INTERRUPT: u64 = 1;
 /// Messages of `s_sendmsg_rtn` that have an answer; the others' is zero.
 const MSG_RTN_GET_REALTIME: u16 = 0x83;
 
@@ -83,6 +85,7 @@ pub(crate) fn lookup(gfx: Gfx, inst: &Inst) -> Option<Op> {
         "s_denorm_mode" => with(Op::new::<SetMode<4>>(Unit::Control, inst), u64::from(simm & 0xf)),
         "s_set_gpr_idx_off" => Op::new::<GprIndexOff>(Unit::Control, inst),
         "s_set_gpr_idx_mode" => with(Op::new::<GprIndexMode>(Unit::Control, inst), u64::from(simm & 0xf)),
+        "s_sendmsg" => message(inst, Op::new::<Message>(Unit::Control, inst)),
         "s_sendmsg_rtn_b32" => message(inst, plain::<MessageReturn<false>>(Unit::Control, inst)),
         "s_sendmsg_rtn_b64" => message(inst, plain::<MessageReturn<true>>(Unit::Control, inst)),
         "s_nop"
@@ -119,7 +122,6 @@ pub(crate) fn lookup(gfx: Gfx, inst: &Inst) -> Option<Op> {
         | "s_icache_inv"
         | "s_ttracedata"
         | "s_ttracedata_imm"
-        | "s_sendmsg"
         | "s_version"
         | "s_singleuse_vdst" => nothing(),
         // The trap handler of a debugger would be told; the wave goes on.
@@ -366,6 +368,9 @@ fn message(inst: &Inst, mut op: Op) -> Op {
 
 handler! {
     Nothing |_w, _env, _op| {}
+    Message |w, env, op| {
+        if let Some(interrupt) = env.interrupt && op.imm & 0xf == MSG_INTERRUPT { (interrupt.0)(w.m0()) }
+    }
     GetPc |w, env, op| { w.set_scalar64(op.dst[0], next_address(env, op)) }
     SetMode<const SHIFT: u32> |w, _env, op| { w.mode = w.mode & !(0xf << SHIFT) | (op.imm as u32) << SHIFT }
     GprIndexOff |w, _env, _op| { w.gpr_index = 0 }

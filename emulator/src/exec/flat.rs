@@ -170,6 +170,12 @@ impl<const MODE: u8> Place for Memory<MODE> {
             }
             return Ok((addresses, mask));
         }
+        if env.has_aliases() {
+            let others = lanes::resolve_aliases(env, mask, &mut addresses, size);
+            if others != mask {
+                return resolve_others(w, env, op, access, (half, mask, others), addresses, size);
+            }
+        }
         if MODE == FLAT && !lanes::all_within(&addresses, mask, env.hit(op), size) {
             // Lanes in the LDS and scratch apertures become host addresses; the others are checked here.
             let (addresses, in_lds, in_scratch) =
@@ -184,6 +190,24 @@ impl<const MODE: u8> Place for Memory<MODE> {
         let fault = lanes::check_global(env, lanes).or_else(|| env.note_global(w, lanes));
         fault.map_or(Ok((addresses, mask)), Err)
     }
+}
+
+/// As [`Memory::resolve`], where only the lanes of `others` have addresses that are not the host's already.
+#[cold]
+fn resolve_others(
+    w: &Wave,
+    env: &mut Env<'_>,
+    op: &Op,
+    access: Access,
+    (half, mask, others): (usize, u32, u32),
+    addresses: Addresses,
+    size: u32,
+) -> Result<(Addresses, u32), Flow> {
+    let (addresses, in_lds, in_scratch) = flat_resolve(w, env, op, access, (half, others), addresses, size)?;
+    let lanes = |mask| Lanes { op, access, half, mask, addresses: &addresses, size };
+    let noted =
+        env.note_global(w, lanes(others & !in_lds & !in_scratch)).or_else(|| env.note_lds(w, lanes(in_lds)));
+    noted.map_or(Ok((addresses, mask)), Err)
 }
 
 /// Turns per-lane scratch addresses into host addresses.

@@ -349,6 +349,19 @@ pub(super) fn check_global(env: &mut Env<'_>, lanes: Lanes<'_>) -> Option<Flow> 
     Some(env.out_of_bounds(access, addresses[lane], size, Some((half * LANES + lane) as u32)))
 }
 
+/// Turns the lanes' addresses that are aliases into the host's. The lanes that are none; they are not checked yet.
+#[cold]
+pub(super) fn resolve_aliases(env: &Env<'_>, mask: u32, addresses: &mut Addresses, size: u32) -> u32 {
+    let mut others = 0;
+    for lane in lanes_of(mask) {
+        match env.alias(addresses[lane], size) {
+            Some(host) => addresses[lane] = host,
+            None => others |= 1 << lane,
+        }
+    }
+    others
+}
+
 /// Whether `size` bytes at every lane's address lie within a range of `bytes` bytes at `base`.
 #[inline(always)]
 pub(super) fn all_within(addresses: &Addresses, mask: u32, (base, bytes): (u64, u64), size: u32) -> bool {

@@ -45,7 +45,8 @@ pub(crate) use wave::{Row, Wave};
 
 use crate::fault::{Access, Fault, Nearest};
 use crate::gfx::Gfx;
-use crate::memory::{self, View};
+use crate::machine::Interrupt;
+use crate::memory::{self, Aliases, View};
 use wave::WaitsFor;
 
 /// What a wave shares with the others of its workgroup, and with the machine.
@@ -56,6 +57,8 @@ pub(crate) struct Env<'m> {
     pub base: u64,
     /// Allocations at launch.
     pub view: View,
+    /// Aliases at launch.
+    aliases: Aliases,
     memory: &'m memory::Memory,
     /// The range that an instruction last accessed, for a few instructions: start, and bytes.
     hits: [(u64, u64); 16],
@@ -79,6 +82,8 @@ pub(crate) struct Env<'m> {
     /// What `s_memtime` and its kin read, the same in every run: instructions that the workgroup's waves have executed,
     /// without those of the wave whose turn it is. Theirs are added: see [`Env::now`].
     pub clock: u64,
+    /// What hears of waves that interrupt the host.
+    pub interrupt: Option<&'m Interrupt>,
     /// Profile mode's counts.
     pub profile: Option<Tally>,
     /// Check mode's knowledge.
@@ -101,6 +106,7 @@ impl<'m> Env<'m> {
             gfx: code.gfx,
             base,
             view: memory.reach(),
+            aliases: memory.aliases(),
             memory,
             hits: [(0, 0); 16],
             lds: vec![0; lds as usize],
@@ -113,6 +119,7 @@ impl<'m> Env<'m> {
             alive: 0,
             perturb,
             clock: 0,
+            interrupt: None,
             profile: None,
             check: None,
             fault: None,
@@ -190,6 +197,18 @@ impl<'m> Env<'m> {
         let hit = (found.base, found.size);
         self.hits[op.inst as usize % 16] = hit;
         Some(hit)
+    }
+
+    /// Whether addresses may have to be looked for among the aliases.
+    #[inline(always)]
+    pub fn has_aliases(&self) -> bool {
+        !self.aliases.is_empty()
+    }
+
+    /// Where the host has the bytes of an alias.
+    #[cold]
+    pub fn alias(&self, address: u64, size: u32) -> Option<u64> {
+        memory::host_of(&self.aliases, address, size.into())
     }
 
     /// Whether `size` bytes at `address` lie in one allocation.

@@ -197,6 +197,14 @@ fn in_scratch(env: &mut Env<'_>, address: u64, size: u32) -> bool {
 fn load_past_the_end(w: &mut Wave, env: &mut Env<'_>, op: &Op, address: u64) -> Flow {
     let count = dwords(op);
     let size = u32::from(count) * 4;
+    if let Some(host) = env.alias(address, size) {
+        for n in 0..count {
+            // SAFETY: the range lies within memory that is accessible under the alias.
+            let value = unsafe { pointer(host).cast::<u32>().add(usize::from(n)).read_unaligned() };
+            w.set_scalar(op.dst[0].dword(n), value);
+        }
+        return Flow::Next;
+    }
     let inside = match env.find(op, address) {
         Some((base, bytes)) if address.is_multiple_of(u64::from(size.next_power_of_two())) => {
             (bytes - (address - base)).min(size.into()) as u32

@@ -91,6 +91,8 @@ pub struct Allocation {
     pub id: u64,
     /// What it is or who made it, as given to [`Machine::alloc_labelled`](crate::Machine::alloc_labelled).
     pub label: Option<Arc<str>>,
+    /// The host writes to it without saying so: all of it counts as written.
+    host_writes: bool,
 }
 
 impl Allocation {
@@ -109,6 +111,25 @@ impl fmt::Display for Allocation {
         }
         f.write_str(")")
     }
+}
+
+/// Memory of the host under an address of the device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Alias {
+    base: u64,
+    size: u64,
+    host: u64,
+}
+
+/// The aliases at one moment, by address.
+pub(crate) type Aliases = Arc<Vec<Alias>>;
+
+/// Where the host has the bytes of an alias.
+pub(crate) fn host_of(aliases: &[Alias], address: u64, size: u64) -> Option<u64> {
+    let at = aliases.partition_point(|alias| alias.base <= address);
+    let alias = aliases[..at].last()?;
+    let offset = address - alias.base;
+    (offset < alias.size && alias.size - offset >= size).then(|| alias.host + offset)
 }
 
 /// The allocations at one moment, by address.
@@ -158,6 +179,7 @@ impl Drop for Lent<'_> {
 
 struct State {
     live: View,
+    aliases: Aliases,
     freed: VecDeque<Allocation>,
     used: u64,
     /// Where the search for a free range starts: behind the last allocation made.
@@ -188,10 +210,23 @@ impl Memory {
         let more = total.saturating_add(total / 4).max(1 << 36);
         let sizes = [4, 2].map(|times| total.saturating_mul(times).min(more).clamp(1 << 30, BASE_STRIDE));
         let region = Region::reserve(sizes[0]).or_else(|_| Region::reserve(sizes[1]))?;
+        Memory::of_region(region, total)
+    }
+
+    /// Memory in a range of addresses that somebody else has mapped and gives out: see [`Memory::place`].
+    ///
+    /// # Safety
+    /// The range stays readable and writable as long as the result lives.
+    pub unsafe fn over(base: u64, size: u64) -> Result<Memory, MemoryError> {
+        Memory::of_region(Region::of_others(base, size), 0)
+    }
+
+    fn of_region(region: Region, total: u64) -> Result<Memory, MemoryError> {
         let written = Region::reserve_anywhere(region.size / 8)?;
         let cursor = region.base + GRANULE;
         let state = State {
             live: Arc::default(),
+            aliases: Arc::default(),
             freed: VecDeque::new(),
             used: 0,
             cursor,
@@ -234,7 +269,8 @@ impl Memory {
         let id = state.next_id;
         state.next_id += 1;
         let at = state.live.partition_point(|other| other.base < base);
-        Arc::make_mut(&mut state.live).insert(at, Allocation { base, size: bytes, id, label });
+        Arc::make_mut(&mut state.live)
+            .insert(at, Allocation { base, size: bytes, id, label, host_writes: false });
         let bits = self.written.base + (base - self.region.base) / 8;
         // SAFETY: the bits of a granule-aligned range within the region; nobody else knows the range yet.
         unsafe { pointer(bits).write_bytes(0, (span / 8) as usize) };
@@ -261,6 +297,86 @@ impl Memory {
                 Ok(address)
             }
         }
+    }
+
+    /// Makes a range of this memory's addresses an allocation, at a place that the caller has chosen. Unless `host_writes`, it
+    /// counts as unwritten.
+    pub fn place(
+        &self,
+        base: u64,
+        size: u64,
+        label: Option<Arc<str>>,
+        host_writes: bool,
+    ) -> Result<(), MemoryError> {
+        let error = MemoryError::NotLendable { address: base, size };
+        let end = base
+            .checked_add(size)
+            .filter(|end| self.owns(base) && end - self.region.base <= self.region.size);
+        let Some(end) = end.filter(|_| size != 0) else { return Err(error) };
+        let mut state = self.state();
+        let at = state.live.partition_point(|other| other.base < base);
+        let is_free = state.live[..at].last().is_none_or(|before| before.end() <= base)
+            && state.live.get(at).is_none_or(|next| end <= next.base);
+        if !is_free {
+            return Err(error);
+        }
+        let id = state.next_id;
+        state.next_id += 1;
+        if !host_writes {
+            self.mark_unwritten_words(base, size);
+        }
+        Arc::make_mut(&mut state.live).insert(at, Allocation { base, size, id, label, host_writes });
+        Ok(())
+    }
+
+    /// Makes memory of the host accessible under addresses of this memory. Check mode keeps no notes on it.
+    ///
+    /// # Safety
+    /// As [`Memory::lend`]'s, for the host's range.
+    pub unsafe fn place_alias(&self, base: u64, size: u64, host: u64) -> Result<(), MemoryError> {
+        let end = base
+            .checked_add(size)
+            .filter(|end| self.owns(base) && end - self.region.base <= self.region.size);
+        let mut state = self.state();
+        let at = state.aliases.partition_point(|other| other.base < base);
+        let is_free = |end: u64| {
+            state.aliases[..at].last().is_none_or(|before| before.base + before.size <= base)
+                && state.aliases.get(at).is_none_or(|next| end <= next.base)
+        };
+        if size == 0 || !end.is_some_and(is_free) {
+            return Err(MemoryError::NotLendable { address: base, size });
+        }
+        Arc::make_mut(&mut state.aliases).insert(at, Alias { base, size, host });
+        Ok(())
+    }
+
+    /// The aliases as they are now.
+    pub fn aliases(&self) -> Aliases {
+        self.state().aliases.clone()
+    }
+
+    /// Ends what [`Memory::place`] or [`Memory::place_alias`] began.
+    pub fn displace(&self, base: u64) -> Result<(), MemoryError> {
+        if !self.owns(base) {
+            return Err(MemoryError::NotAllocated { address: base });
+        }
+        let mut state = self.state();
+        if let Ok(at) = state.aliases.binary_search_by_key(&base, |alias| alias.base) {
+            Arc::make_mut(&mut state.aliases).remove(at);
+            return Ok(());
+        }
+        drop(state);
+        let allocation = self.state().remove(base)?;
+        self.discard_cells(allocation.base, allocation.size);
+        Ok(())
+    }
+
+    /// Clears the bits of a range whose start is a multiple of 64.
+    fn mark_unwritten_words(&self, base: u64, size: u64) {
+        let bits = self.written.base + (base - self.region.base) / 8;
+        let bytes = size.div_ceil(64) * 8;
+        // SAFETY: the bits of a range of the region that is nobody's allocation.
+        unsafe { pointer(bits).write_bytes(0, bytes as usize) };
     }
 
     /// Takes back what [`Memory::take_block`] gave for `size` bytes.
@@ -307,7 +423,7 @@ impl Memory {
         }
         let id = state.next_id;
         state.next_id += 1;
-        Arc::make_mut(&mut state.live).insert(at, Allocation { base, size, id, label });
+        Arc::make_mut(&mut state.live).insert(at, Allocation { base, size, id, label, host_writes: true });
         Ok(())
     }
 
@@ -386,8 +502,14 @@ impl Memory {
         // A range of no bytes may also start at an allocation's end.
         match find(&state.live, address).or_else(|| find(&state.live, address.wrapping_sub(1))) {
             Some(allocation) if inside(allocation) => Ok(pointer(address)),
+            _ if let Some(host) = host_of(&state.aliases, address, size) => Ok(pointer(host)),
             _ => Err(MemoryError::OutOfBounds { address, size }),
         }
+    }
+
+    /// Where the host has a range that lies within one allocation.
+    pub fn host_pointer(&self, address: u64, size: u64) -> Option<*mut u8> {
+        self.check(address, size).ok()
     }
 
     /// Whether a range lies within one allocation.
@@ -437,7 +559,8 @@ impl Memory {
         // SAFETY: both ranges lie within allocations; they may overlap.
         unsafe { std::ptr::copy(source, target, size as usize) };
         // Good enough for a sanitizer: a copy of memory that is partly unwritten counts as written where it is.
-        match self.first_unwritten(from, size) {
+        let is_trusted = self.allocation(from).is_none_or(|allocation| self.is_trusted(&allocation));
+        match self.first_unwritten(from, size).filter(|_| !is_trusted) {
             None => self.mark_written(into, size),
             Some(first) => self.mark_written(into, first - from),
         }
@@ -507,7 +630,7 @@ impl Memory {
 
     /// Whether an allocation counts as written as a whole.
     pub fn is_trusted(&self, allocation: &Allocation) -> bool {
-        allocation.id < self.trusted_below.load(Ordering::Relaxed)
+        allocation.host_writes || allocation.id < self.trusted_below.load(Ordering::Relaxed)
     }
 
     /// From now on all that is allocated counts as written.

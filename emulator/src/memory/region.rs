@@ -38,6 +38,8 @@ pub(super) struct Region {
     pub base: u64,
     pub size: u64,
     slot: Option<u64>,
+    /// Somebody else has mapped the range, and keeps it mapped.
+    foreign: bool,
 }
 
 static SLOTS: Mutex<u64> = Mutex::new(0);
@@ -49,7 +51,12 @@ fn slots() -> MutexGuard<'static, u64> {
 impl Region {
     pub fn reserve_anywhere(size: u64) -> Result<Region, MemoryError> {
         let cause = |error: std::io::Error| MemoryError::Reserve { bytes: size, cause: error.to_string() };
-        Ok(Region { base: map(0, size).map_err(cause)?, size, slot: None })
+        Ok(Region { base: map(0, size).map_err(cause)?, size, slot: None, foreign: false })
+    }
+
+    /// A range that the caller has mapped readable and writable.
+    pub fn of_others(base: u64, size: u64) -> Region {
+        Region { base, size, slot: None, foreign: true }
     }
 
     pub fn reserve(size: u64) -> Result<Region, MemoryError> {
@@ -60,7 +67,7 @@ impl Region {
             {
                 if base == FIRST_BASE + slot * BASE_STRIDE {
                     *taken |= 1 << slot;
-                    return Ok(Region { base, size, slot: Some(slot) });
+                    return Ok(Region { base, size, slot: Some(slot), foreign: false });
                 }
                 // An older kernel took the address for a hint: something else is there.
                 unmap(base, size);
@@ -69,8 +76,11 @@ impl Region {
         Region::reserve_anywhere(size)
     }
 
-    /// Gives the pages of a range back; they read as zero afterwards.
+    /// Gives the pages of a range back; they read as zero afterwards. What others have mapped stays as it is.
     pub fn discard(&self, base: u64, size: u64) {
+        if self.foreign {
+            return;
+        }
         let size = size.next_multiple_of(GRANULE);
         // SAFETY: the range lies in this region, page-aligned, and belongs to a freed allocation. Should the
         // system refuse, the old bytes stay, which is harmless.
@@ -80,6 +90,9 @@ impl Region {
 
 impl Drop for Region {
     fn drop(&mut self) {
+        if self.foreign {
+            return;
+        }
         let mut taken = slots();
         unmap(self.base, self.size);
         if let Some(slot) = self.slot {

@@ -8,12 +8,12 @@ use amdgpu_emulator::{
     FaultReport, Gfx, LaunchOptions, Machine, MachineError, MachineOptions, MemoryError, Report,
 };
 
-use super::facts::{Facts, facts};
 use super::handles::Handles;
 use super::pool::Pool;
 use super::stream::{Kind, Stream};
 use crate::error::Error;
 use crate::report::{Counters, LaunchRecord};
+use amdgpu_emulator::facts::{Facts, facts};
 
 /// Launch reports that are kept for a profile; a longer run keeps the latest.
 const KEPT_RECORDS: usize = 1 << 16;

@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use amdgpu_emulator::{ArgKind, Fault, FaultReport, Finding, HiddenArg, KernelInfo, Launch};
 
 use super::Runtime;
-use super::facts::{MAX_GRID, MAX_WORKGROUP};
 use super::module::Function;
 use super::occupancy::occupancy;
 use super::stream::{Stream, StreamFault};
@@ -18,6 +17,7 @@ use crate::journal;
 use crate::report::{LaunchRecord, print_fault, takes_text};
 use crate::settings::{BUDGET_VARIABLE, write_profile};
 use crate::types::*;
+use amdgpu_emulator::facts::{MAX_GRID, MAX_WORKGROUP};
 
 /// Geometry of a launch.
 #[derive(Debug, Clone, Copy)]

@@ -22,7 +22,6 @@ use crate::error::Error;
 
 pub(crate) mod backlog;
 pub(crate) mod device;
-pub(crate) mod facts;
 pub(crate) mod graph;
 pub(crate) mod handles;
 pub(crate) mod launch;

@@ -2,7 +2,7 @@
 
 use amdgpu_emulator::{Generation, Gfx, KernelInfo};
 
-use super::facts::{SIMDS, facts};
+use amdgpu_emulator::facts::{SIMDS, facts};
 
 /// LDS is allocated in blocks of this many bytes.
 const LDS_GRANULE: u32 = 512;

@@ -5,9 +5,9 @@ use std::ffi::{c_char, c_int};
 use amdgpu_emulator::Features;
 
 use super::device::Device;
-use super::facts::{MAX_GRID, MAX_WORKGROUP, SIMDS};
 use crate::error::Error;
 use crate::types::*;
+use amdgpu_emulator::facts::{MAX_GRID, MAX_WORKGROUP, SIMDS};
 
 /// What HIP calls a number that has no bound of its own.
 const UNBOUNDED: c_int = c_int::MAX;

@@ -3,42 +3,49 @@
 //! The numbers are those of a card that has the target, and of the instruction set. They say what a program may
 //! ask for (sizes, limits); clocks are nominal, since emulated time means nothing.
 
-use amdgpu_emulator::{Generation, Gfx};
+use crate::gfx::{Generation, Gfx};
 
 /// The largest workgroup of any kernel.
-pub(crate) const MAX_WORKGROUP: u32 = 1024;
+pub const MAX_WORKGROUP: u32 = 1024;
 /// The most workgroups along each axis.
-pub(crate) const MAX_GRID: [u32; 3] = [i32::MAX as u32, u16::MAX as u32, u16::MAX as u32];
+pub const MAX_GRID: [u32; 3] = [i32::MAX as u32, u16::MAX as u32, u16::MAX as u32];
 /// SIMD units of a multiprocessor: a compute unit on CDNA, a workgroup processor on RDNA.
-pub(crate) const SIMDS: u32 = 4;
+pub const SIMDS: u32 = 4;
 
 /// Facts of one target.
-pub(crate) struct Facts {
+pub struct Facts {
     /// The card whose numbers these are.
-    pub(crate) card: &'static str,
-    pub(crate) multiprocessors: u32,
-    pub(crate) clock_khz: u32,
+    pub card: &'static str,
+    /// Compute units on CDNA, workgroup processors of two compute units on RDNA.
+    pub multiprocessors: u32,
+    /// Shader clock.
+    pub clock_khz: u32,
     /// Its memory, or for graphics in a processor what a machine with it commonly has.
-    pub(crate) memory_bytes: u64,
-    pub(crate) memory_clock_khz: u32,
-    pub(crate) memory_bus_bits: u32,
-    pub(crate) l2_bytes: u32,
-    pub(crate) integrated: bool,
+    pub memory_bytes: u64,
+    /// Memory clock.
+    pub memory_clock_khz: u32,
+    /// Width of the memory bus.
+    pub memory_bus_bits: u32,
+    /// Bytes of L2 cache.
+    pub l2_bytes: u32,
+    /// Graphics in a processor, which has no memory of its own.
+    pub integrated: bool,
     /// Major and minor number of the target's name.
-    pub(crate) version: (u32, u32),
+    pub version: (u32, u32),
     /// LDS of a multiprocessor.
-    pub(crate) lds_per_multiprocessor: u32,
+    pub lds_per_multiprocessor: u32,
     /// Waves that one SIMD unit can hold.
-    pub(crate) waves_per_simd: u32,
+    pub waves_per_simd: u32,
     /// Vector registers of one SIMD unit, per lane of a wave32 (wave64 on CDNA).
-    pub(crate) vgprs_per_simd: u32,
+    pub vgprs_per_simd: u32,
     /// Vector registers are allocated in blocks of this many.
-    pub(crate) vgpr_granule: u32,
+    pub vgpr_granule: u32,
     /// Workgroups of more than one wave that a multiprocessor can hold.
-    pub(crate) workgroups_per_multiprocessor: u32,
+    pub workgroups_per_multiprocessor: u32,
 }
 
-pub(crate) fn facts(gfx: Gfx) -> Facts {
+/// Those of a target.
+pub fn facts(gfx: Gfx) -> Facts {
     let (card, multiprocessors, clock, gib, memory_clock, bus, l2, version) = match gfx {
         Gfx::Gfx906 => ("Instinct MI60", 64, 1800, 32, 1000, 4096, 4 << 20, (9, 0)),
         Gfx::Gfx908 => ("Instinct MI100", 120, 1502, 32, 1200, 4096, 8 << 20, (9, 0)),

@@ -107,6 +107,8 @@ pub enum Error {
     Capture(#[from] CaptureError),
     #[error("{0}")]
     State(&'static str),
+    #[error("{0}")]
+    Host(String),
     #[error("node {node} of graph {graph} waits for itself by way of others")]
     Cycle { node: u64, graph: u64 },
     #[error("the launchable graph was not updated: {0}")]
@@ -170,6 +172,7 @@ impl Error {
             Error::Unsupported(_) => hipErrorNotSupported,
             Error::Capture(error) => error.code(),
             Error::State(_) => hipErrorIllegalState,
+            Error::Host(_) => hipErrorOperatingSystem,
             Error::NotReady => hipErrorNotReady,
             Error::FileNotWritten { .. } => hipErrorOperatingSystem,
             Error::GraphUpdate(_) => hipErrorGraphExecUpdateFailure,

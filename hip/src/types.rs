@@ -31,6 +31,8 @@ handles! {
     hipCtx_t;
     /// A pool for stream-ordered allocation.
     hipMemPool_t;
+    /// Memory apart from addresses.
+    hipMemGenericAllocationHandle_t;
 }
 
 /// Ordinal of a device.
@@ -318,3 +320,39 @@ pub struct hipMemPoolProps {
 mod graph;
 
 pub use graph::*;
+
+pub const HIP_MEM_LOCATION_TYPE_DEVICE: c_uint = 1;
+pub const HIP_MEM_ALLOCATION_TYPE_PINNED: c_uint = 1;
+pub const HIP_MEM_HANDLE_TYPE_NONE: c_uint = 0;
+pub const HIP_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR: c_uint = 1;
+pub const HIP_MEM_ACCESS_FLAGS_PROT_NONE: c_uint = 0;
+pub const HIP_MEM_ACCESS_FLAGS_PROT_READ_WRITE: c_uint = 3;
+
+/// Where memory is, or who accesses it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
+pub struct hipMemLocation {
+    pub type_: c_uint,
+    pub id: c_int,
+}
+
+/// What memory of `hipMemCreate` is to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
+pub struct hipMemAllocationProp {
+    pub type_: c_uint,
+    pub requestedHandleTypes: c_uint,
+    pub location: hipMemLocation,
+    pub win32HandleMetaData: *mut c_void,
+    pub compressionType: u8,
+    pub gpuDirectRDMACapable: u8,
+    pub usage: u16,
+}
+
+/// How a device may access memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
+pub struct hipMemAccessDesc {
+    pub location: hipMemLocation,
+    pub flags: c_uint,
+}

@@ -407,7 +407,10 @@ fn copies_and_fills_in_three_dimensions() {
         ok(hipMemcpyParam2D(&rows));
         assert_eq!(download::<u8>(device.ptr.byte_add(256), 10), host[10..20]);
         ok(hipMemsetD2D16(device.ptr, 256, 0x1234, 5, 2));
-        assert_eq!(download::<u16>(device.ptr.byte_add(256), 6), [0x1234, 0x1234, 0x1234, 0x1234, 0x1234, 0]);
+        assert_eq!(
+            download::<u16>(device.ptr.byte_add(256), 6),
+            [0x1234, 0x1234, 0x1234, 0x1234, 0x1234, 0xffff]
+        );
         ok(hipMemsetD2D8Async(device.ptr, 256, 9, 1, 4, null_mut()));
         ok(hipMemsetD2D32(device.ptr.byte_add(4), 256, 7, 1, 1));
         assert_eq!(download::<u8>(device.ptr, 8), [9, 0x12, 0x34, 0x12, 7, 0, 0, 0]);

@@ -137,14 +137,14 @@ absent! {
     hipLaunchCooperativeKernelMultiDevice hipLibraryEnumerateKernels hipLibraryGetKernel
     hipLibraryGetKernelCount hipLibraryLoadData hipLibraryLoadFromFile hipLibraryUnload hipLinkAddData
     hipLinkAddFile hipLinkComplete hipLinkCreate hipLinkDestroy hipMalloc3DArray hipMallocArray
-    hipMallocMipmappedArray hipMemAddressFree hipMemAddressReserve hipMemAdvise_v2 hipMemCreate
-    hipMemExportToShareableHandle hipMemGetAccess hipMemGetAllocationGranularity
-    hipMemGetAllocationPropertiesFromHandle hipMemGetHandleForAddressRange hipMemGetMemPool
-    hipMemImportFromShareableHandle hipMemMap hipMemMapArrayAsync hipMemPoolExportPointer
+    hipMallocMipmappedArray hipMemAdvise_v2
+
+    hipMemGetHandleForAddressRange hipMemGetMemPool
+    hipMemMapArrayAsync hipMemPoolExportPointer
     hipMemPoolExportToShareableHandle hipMemPoolGetAccess hipMemPoolImportFromShareableHandle
     hipMemPoolImportPointer hipMemPoolSetAccess hipMemPrefetchAsync_v2 hipMemPrefetchBatchAsync
-    hipMemRangeGetAttribute hipMemRangeGetAttributes hipMemRelease hipMemRetainAllocationHandle hipMemSetAccess
-    hipMemSetMemPool hipMemUnmap hipMemcpy2DArrayToArray hipMemcpy2DFromArray hipMemcpy2DFromArrayAsync
+    hipMemRangeGetAttribute hipMemRangeGetAttributes
+    hipMemSetMemPool hipMemcpy2DArrayToArray hipMemcpy2DFromArray hipMemcpy2DFromArrayAsync
     hipMemcpy2DFromArrayAsync_spt hipMemcpy2DFromArray_spt hipMemcpy2DToArray hipMemcpy2DToArrayAsync
     hipMemcpy2DToArrayAsync_spt hipMemcpy2DToArray_spt hipMemcpy3DBatchAsync hipMemcpy3DPeer
     hipMemcpy3DPeerAsync hipMemcpyAtoA hipMemcpyAtoD hipMemcpyAtoH hipMemcpyAtoHAsync hipMemcpyBatchAsync

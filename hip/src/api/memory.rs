@@ -304,7 +304,7 @@ hip_functions! {
 
     /// Free and total bytes of the current device's memory.
     fn hipMemGetInfo(free: *mut usize, total: *mut usize) => |runtime| {
-        let (free_bytes, total_bytes) = runtime.current().machine.memory_info();
+        let (free_bytes, total_bytes) = runtime.memory_info(runtime.current());
         not_null("total", total)?;
         give("free", free, free_bytes as usize)?;
         give("total", total, total_bytes as usize)

@@ -68,6 +68,7 @@ mod per_thread;
 mod program;
 mod stream;
 mod values;
+mod virtual_memory;
 
 pub use absent::*;
 pub use capture::*;
@@ -86,6 +87,7 @@ pub use per_thread::*;
 pub use program::*;
 pub use stream::*;
 pub use values::*;
+pub use virtual_memory::*;
 
 pub(crate) use memory_3d::{copy_from_2d, copy_from_driver, copy_params};
 pub(crate) use per_thread::own;

@@ -17,6 +17,7 @@ mod module;
 mod recent;
 mod stream;
 mod sys;
+mod virtual_memory;
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -148,8 +149,16 @@ fn candidates() -> Vec<PathBuf> {
 /// The function that HIP calls `name`, if there is one over the driver.
 pub(crate) fn function(name: &CStr) -> Option<*const c_void> {
     let name = name.to_str().ok()?;
-    let chapters =
-        [context::find, device::find, graph::find, launch::find, memory::find, module::find, stream::find];
+    let chapters = [
+        context::find,
+        device::find,
+        graph::find,
+        launch::find,
+        memory::find,
+        module::find,
+        stream::find,
+        virtual_memory::find,
+    ];
     chapters.into_iter().find_map(|find| find(name))
 }
 

@@ -5,9 +5,11 @@
 
 #![allow(non_camel_case_types, missing_docs)]
 
-use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::ffi::{c_char, c_int, c_uint, c_ulonglong, c_void};
 
 use libloading::Library;
+
+use crate::types::{hipMemAccessDesc, hipMemLocation};
 
 /// What every function returns; 0 is success.
 pub(crate) type CUresult = c_uint;
@@ -86,6 +88,20 @@ pub(crate) struct PoolProps {
     pub(crate) reserved: [u8; 56],
 }
 
+/// What memory apart from addresses is to be, `CUmemAllocationProp`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct AllocationProp {
+    pub(crate) type_: c_uint,
+    pub(crate) handle_types: c_uint,
+    pub(crate) location: hipMemLocation,
+    pub(crate) security: *mut c_void,
+    pub(crate) compression: u8,
+    pub(crate) rdma: u8,
+    pub(crate) usage: u16,
+    pub(crate) reserved: [u8; 4],
+}
+
 macro_rules! driver {
     ($($name:ident($($arg:ident: $type:ty),* $(,)?);)*) => {
         /// The driver's functions, by the names of their symbols.
@@ -132,6 +148,20 @@ driver! {
     cuDeviceGetByPCIBusId(device: *mut CUdevice, text: *const c_char);
     cuDeviceCanAccessPeer(can: *mut c_int, device: CUdevice, peer: CUdevice);
     cuDeviceGetP2PAttribute(value: *mut c_int, attribute: c_uint, from: CUdevice, to: CUdevice);
+    cuMemGetAllocationGranularity(bytes: *mut usize, prop: *const AllocationProp, option: c_uint);
+    cuMemAddressReserve(address: *mut CUdeviceptr, bytes: usize, alignment: usize, wanted: CUdeviceptr, flags: c_ulonglong);
+    cuMemAddressFree(address: CUdeviceptr, bytes: usize);
+    cuMemCreate(handle: *mut u64, bytes: usize, prop: *const AllocationProp, flags: c_ulonglong);
+    cuMemRelease(handle: u64);
+    cuMemMap(address: CUdeviceptr, bytes: usize, offset: usize, handle: u64, flags: c_ulonglong);
+    cuMemUnmap(address: CUdeviceptr, bytes: usize);
+    cuMemSetAccess(address: CUdeviceptr, bytes: usize, access: *const hipMemAccessDesc, count: usize);
+    cuMemGetAccess(flags: *mut c_ulonglong, location: *const hipMemLocation, address: CUdeviceptr);
+    cuMemGetAllocationPropertiesFromHandle(prop: *mut AllocationProp, handle: u64);
+    cuMemRetainAllocationHandle(handle: *mut u64, address: *mut c_void);
+    cuMemExportToShareableHandle(shareable: *mut c_void, handle: u64, handle_type: c_uint, flags: c_ulonglong);
+    cuMemImportFromShareableHandle(handle: *mut u64, shareable: *mut c_void, handle_type: c_uint);
+
     cuDeviceGetDefaultMemPool(pool: *mut Handle, device: CUdevice);
     cuDeviceGetMemPool(pool: *mut Handle, device: CUdevice);
     cuDeviceSetMemPool(device: CUdevice, pool: Handle);

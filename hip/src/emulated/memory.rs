@@ -43,6 +43,8 @@ pub(crate) enum BlockKind {
     Variable,
     /// Memory of a graph's own.
     Graph,
+    /// Memory of `hipMemCreate`, where it is mapped.
+    Mapped,
 }
 
 impl BlockKind {
@@ -65,6 +67,7 @@ impl BlockKind {
             BlockKind::Managed => "hipMallocManaged",
             BlockKind::Variable => "a variable",
             BlockKind::Graph => "a graph",
+            BlockKind::Mapped => "hipMemMap",
         }
     }
 }
@@ -152,6 +155,11 @@ impl Blocks {
     /// Forgets memory of a graph; whether it was there.
     pub(crate) fn remove_graph_memory(&self, base: u64) -> bool {
         self.remove(base, |block| block.kind == BlockKind::Graph).is_some()
+    }
+
+    /// Forgets memory that is no longer mapped there.
+    pub(crate) fn remove_mapped(&self, base: u64) {
+        self.remove(base, |block| block.kind == BlockKind::Mapped);
     }
 
     /// Bytes given out on a device.
@@ -430,11 +438,13 @@ impl Runtime {
         match self.block_of(name, address)?.kind {
             BlockKind::Pinned { flags } | BlockKind::Registered { flags } => Ok(flags),
             BlockKind::Managed => Ok(0),
-            BlockKind::Device | BlockKind::Variable | BlockKind::Graph => Err(Error::Argument {
-                name,
-                value: format!("{address:#x}, which is device memory"),
-                expected: "it must be memory of hipHostMalloc or hipHostRegister",
-            }),
+            BlockKind::Device | BlockKind::Variable | BlockKind::Graph | BlockKind::Mapped => {
+                Err(Error::Argument {
+                    name,
+                    value: format!("{address:#x}, which is device memory"),
+                    expected: "it must be memory of hipHostMalloc or hipHostRegister",
+                })
+            }
         }
     }
 
@@ -740,7 +750,9 @@ impl Runtime {
             None => (HIP_MEMORY_TYPE_UNREGISTERED, -1, 0),
             Some(block) => {
                 let (type_, flags) = match block.kind {
-                    BlockKind::Device | BlockKind::Variable | BlockKind::Graph => (HIP_MEMORY_TYPE_DEVICE, 0),
+                    BlockKind::Device | BlockKind::Variable | BlockKind::Graph | BlockKind::Mapped => {
+                        (HIP_MEMORY_TYPE_DEVICE, 0)
+                    }
                     BlockKind::Managed => (HIP_MEMORY_TYPE_MANAGED, 0),
                     BlockKind::Pinned { flags } | BlockKind::Registered { flags } => {
                         (HIP_MEMORY_TYPE_HOST, flags)

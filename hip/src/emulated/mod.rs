@@ -18,6 +18,7 @@ use self::memory::Blocks;
 use self::peers::Peers;
 use self::registry::Registry;
 use self::stream::{Kind, Stream};
+use self::virtual_memory::VirtualMemory;
 use crate::error::Error;
 
 pub(crate) mod backlog;
@@ -34,6 +35,7 @@ pub(crate) mod properties;
 pub(crate) mod registry;
 pub(crate) mod stream;
 pub(crate) mod values;
+pub(crate) mod virtual_memory;
 pub(crate) mod work;
 
 /// All emulated devices and everything that belongs to them.
@@ -47,6 +49,7 @@ pub(crate) struct Runtime {
     pub(crate) graph_memories: GraphMemories,
     pub(crate) peers: Peers,
     pub(crate) backlog: Backlog,
+    pub(crate) virtual_memory: VirtualMemory,
 }
 
 thread_local! {
@@ -72,6 +75,7 @@ impl Runtime {
             graph_memories: GraphMemories::default(),
             peers: Peers::default(),
             backlog: Backlog::default(),
+            virtual_memory: VirtualMemory::default(),
         })
     }
 
@@ -182,6 +186,7 @@ impl Runtime {
         });
         self.registry.unload(ordinal);
         self.end_peer_access(device);
+        drop(self.forget_virtual_memory(device));
         self.free_all(device);
         device.reset();
     }

@@ -103,10 +103,11 @@ impl Verify {
         // Drawn on standard error, and only if that is a terminal.
         let bar = ProgressBar::new(jobs.len() as u64);
         bar.set_style(ProgressStyle::with_template("{bar:30} {pos}/{len} {msg} {elapsed}")?);
-        let outcomes = verify_all(&jobs, Options { fixed: true, cases: self.cases, seed }, &|outcome: &Outcome| {
-            bar.set_message(format!("{} {}", outcome.arch, outcome.kernel));
-            bar.inc(1);
-        })?;
+        let outcomes =
+            verify_all(&jobs, Options { fixed: true, cases: self.cases, seed }, &|outcome: &Outcome| {
+                bar.set_message(format!("{} {}", outcome.arch, outcome.kernel));
+                bar.inc(1);
+            })?;
         bar.finish_and_clear();
         let results: Vec<Row> = jobs.iter().zip(outcomes).map(|((f, ..), o)| Row::of(*f, o)).collect();
         let failed = results.iter().filter(|row| row.failure.is_some()).count();

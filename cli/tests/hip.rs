@@ -62,3 +62,64 @@ fn a_race_in_hip_is_found() {
     let other = text.split_once("the other access at").map_or("", |(_, other)| other);
     assert!(other.contains("race.hip:8"), "{text}");
 }
+
+#[test]
+fn a_profile_names_each_waste_and_no_other() {
+    let Some(object) = compile("wastes") else { return };
+    let enough = "--grid 440 --block 128";
+    // Kernel and arguments, the rule, the line, and what it says.
+    let wastes = [
+        (
+            format!("scattered {enough} 0=f32:random:1802240 1=f32:zeros:1802240"),
+            "scattered",
+            6,
+            "32.0 times",
+        ),
+        (format!("narrow {enough} 0=u8:random:56320 1=u8:zeros:56320"), "narrow", 11, "1.0 bytes a lane"),
+        (format!("conflicts {enough} 0=f32:zeros:56320"), "bank-conflicts", 17, "bank conflicts"),
+        (format!("divergent {enough} 0=f32:zeros:56320 1=i32:400"), "divergence", 24, "of the lanes"),
+        (format!("divides {enough} 0=u32:zeros:56320 1=u32:7"), "division", 32, "integer divisions"),
+        (format!("counts {enough} 0=u32:zeros:7"), "atomics", 36, "56,320 atomic operations"),
+        (
+            format!("spills {enough} 0=i32:zeros:160 1=f32:zeros:56320"),
+            "scratch",
+            42,
+            "bytes of scratch memory",
+        ),
+        (format!("doubles {enough} 0=f64:zeros:56320"), "f64", 49, "16 times as long"),
+        ("doubles --grid 3 --block 128 0=f64:zeros:384".to_owned(), "grid", 0, "3 workgroups on"),
+        ("doubles --grid 121 --block 128 0=f64:zeros:15488".to_owned(), "tail", 0, "and then wait"),
+        ("doubles --grid 440 --block 80 0=f64:zeros:35200".to_owned(), "workgroup", 0, "leave"),
+    ];
+    for gfx in ["gfx1030", "gfx90a"] {
+        for (args, rule, line, words) in &wastes {
+            let (code, text) = run("profile", &object, &format!("{args} --gfx {gfx} --json"));
+            assert_eq!(code, Some(0), "{text}");
+            let profile: serde_json::Value =
+                serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {text}"));
+            let found = profile["findings"].as_array().unwrap();
+            let rules: Vec<&str> = found.iter().map(|finding| finding["rule"].as_str().unwrap()).collect();
+            // f64 is as fast as f32 on CDNA.
+            if *rule == "f64" && gfx == "gfx90a" {
+                assert!(!rules.contains(rule), "{rules:?}");
+                continue;
+            }
+            let Some(finding) = found.iter().find(|finding| finding["rule"] == *rule) else {
+                panic!("{gfx}: {args}: {rule} is not in {rules:?}");
+            };
+            assert!(finding["what"].as_str().unwrap().contains(words), "{finding}");
+            assert!(*line == 0 || finding["at"]["line"] == *line, "{gfx}: {finding}");
+            // What the kernel does well is not named. A few wastes bring others with them.
+            let also: &[&str] = match *rule {
+                "scratch" => &["scattered", "divergence", "occupancy"],
+                "atomics" | "grid" | "tail" | "workgroup" => {
+                    &["f64", "scattered", "divergence", "narrow", "tail"]
+                }
+                _ => &["narrow"],
+            };
+            let others: Vec<_> =
+                rules.iter().filter(|other| *other != rule && !also.contains(other)).collect();
+            assert!(others.is_empty(), "{gfx}: {args}: {others:?} in {found:#?}");
+        }
+    }
+}

@@ -589,6 +589,14 @@ pub struct SourceLine {
     pub column: u32,
 }
 
+impl SourceLine {
+    /// Whether somebody wrote it for this kernel: it is neither the standard library's, nor HIP's headers', nor the compiler's own
+    /// (line 0).
+    pub fn is_users(&self) -> bool {
+        self.line != 0 && !["/library/", "/hip/amd_detail/"].iter().any(|folder| self.file.contains(folder))
+    }
+}
+
 impl fmt::Display for SourceLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.file, self.line)?;

@@ -133,13 +133,12 @@ impl Profile {
     }
 
     /// The counts by source line, most executed first; instructions without a source position come under `None`. What is
-    /// the standard library's, or the compiler's own (line 0), counts as the line that called it.
+    /// not the [user's](SourceLine::is_users) counts as the line that called it.
     pub fn by_source_line(&self) -> Vec<(Option<&SourceLine>, Counts)> {
         let mut lines = BTreeMap::<_, (Option<&SourceLine>, Counts)>::new();
         for instruction in &self.instructions {
             let source = &instruction.source;
-            let is_users = |line: &&SourceLine| !line.file.contains("/library/") && line.line != 0;
-            let line = source.iter().find(is_users).or(source.first());
+            let line = source.iter().find(|line| line.is_users()).or(source.first());
             let key = (line.map(|line| &*line.file), line.map_or(0, |line| line.line));
             let (_, counts) = lines.entry(key).or_insert((line, Counts::default()));
             counts.add(&instruction.counts);
@@ -307,7 +306,9 @@ mod tests {
     #[test]
     fn what_is_the_compilers_own_counts_as_the_line_that_called_it() {
         let library = "/rust/library/core/src/ptr/mod.rs";
-        let source = [(library, 7), ("a.rs", 0), ("b.rs", 5)].map(|(file, number)| line(None, file, number));
+        let header = "/usr/include/hip/amd_detail/amd_hip_atomic.h";
+        let source = [(header, 9), (library, 7), ("a.rs", 0), ("b.rs", 5)]
+            .map(|(file, number)| line(None, file, number));
         assert_eq!(profile(source.to_vec()).by_source_line()[0].0, Some(&line(None, "b.rs", 5)));
     }
 }

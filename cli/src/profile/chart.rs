@@ -16,7 +16,7 @@ pub fn mix(units: &[UnitRow], total: u64) -> String {
     let mut x = 0.0;
     for row in units {
         let width = 1000.0 * row.counts.executed as f64 / total.max(1) as f64;
-        let name = format!("{:?}", row.unit);
+        let name = row.unit.name();
         let share = percent(row.counts.executed, total);
         let _ = write!(
             svg,
@@ -296,10 +296,10 @@ mod tests {
             UnitRow { unit, counts }
         };
         let bar = |branch| mix(&[row(Unit::Valu, 1000 - branch), row(Unit::Branch, branch)], 1000);
-        for (branch, text, fits) in [(79, "Branch 7.9 %", false), (150, "Branch 15 %", true)] {
+        for (branch, text, fits) in [(79, "branch 7.9 %", false), (150, "branch 15 %", true)] {
             let bar = bar(branch);
             assert_eq!(bar.contains(&format!("{text}</text>")), fits, "{bar}");
-            assert!(bar.contains("Valu") && bar.contains(&format!("<title>Branch: {branch} ")), "{bar}");
+            assert!(bar.contains("VALU") && bar.contains(&format!("<title>branch: {branch} ")), "{bar}");
         }
     }
 

@@ -1,14 +1,16 @@
 //! A profile as a page that needs nothing else.
 
+use super::baseline::{Change, Comparison};
 use super::chart::{self, escape};
+use super::findings;
 use super::sources::Sources;
 use super::summary::{LineRow, Summary, count, grouped, percent, short, time};
-use super::terminal::{File, by_file, ranges};
+use super::terminal::{File, by_file, cost, ranges};
 use amdgpu_emulator::profile::InstructionProfile;
 use std::fmt::Write;
 
 /// The page.
-pub fn page(s: &Summary, sources: &Sources) -> String {
+pub fn page(s: &Summary, sources: &Sources, comparison: Option<&Comparison>) -> String {
     let name = escape(&s.kernel);
     let sizes = |sizes: [u32; 3]| sizes.map(|n| n.to_string()).join(" × ");
     format!(
@@ -16,18 +18,22 @@ pub fn page(s: &Summary, sources: &Sources) -> String {
          <meta name='viewport' content='width=device-width, initial-scale=1'>\
          <title>{name} on {gfx}</title><style>{css}</style></head><body><main>\n\
          <h1>{name}</h1><p>on {gfx}: {groups} ({grid}) of {workgroup}, in {waves} of {wave} lanes.</p>\n\
-         {tiles}\n\
+         {tiles}\n{findings}{comparison}\
          <h2>Instruction mix</h2><p>What the waves executed, by the unit that executes it. Every number is an exact count.</p>\n\
          <div class='card'>{mix}{units}</div>\n\
+         <h2>Units</h2><p>The least time that each unit of a {card} needs for this, by its throughput alone: no latency, no waiting. The \
+         longest bounds the kernel.</p>\n<div class='card'>{budget}</div>\n\
          <h2>Roofline</h2><p>What the published peaks of a {card} allow. An operation is one lane's result of a vector \
          instruction; a fused multiply-add is two. The filled point counts each of the kernel's buffers once, the hollow \
          one every cache line that an instruction touches: caches put a real GPU between them.</p>\n\
          <div class='card'>{roofline}</div>\n\
          <h2>Source</h2><p>Instructions that each line stands for, and their share of all, alone and with what is inlined \
-         under it. Lines of the standard library count for the line that called them.</p>\n{source}\n\
+         under it, and the most vector registers that are live there. Lines of the standard library count for the line that \
+         called them.</p>\n{source}\n\
          <h2>Calls</h2><p>Inlined functions under those that call them, the wider the more instructions.</p>\n\
          <div class='card'>{flame}</div>\n\
-         <h2>Instructions</h2><p>The {shown} that executed most.</p>\n<div class='card'>{instructions}</div>\n\
+         <h2>Instructions</h2>{program}<p style='margin-top:12px'>The {shown} that executed most.</p>\n\
+         <div class='card'>{instructions}</div>\n\
          <footer>candle-amdgpu {version}, on the emulator: exact counts, no times.</footer>\n</main></body></html>\n",
         gfx = s.gfx,
         css = include_str!("page.css"),
@@ -37,6 +43,10 @@ pub fn page(s: &Summary, sources: &Sources) -> String {
         waves = count(s.waves, "wave"),
         wave = s.wave_size,
         tiles = tiles(s),
+        findings = findings(s),
+        comparison = comparison.map_or(String::new(), compared),
+        budget = budget(s),
+        program = program_order(s, sources),
         mix = chart::mix(&s.units, s.total.executed),
         units = units(s),
         card = escape(&s.roofline.peaks.of),
@@ -90,8 +100,12 @@ pub fn program_page(program: &str, kernels: &[(u64, Summary)], sources: &Sources
             html,
             "<h1 id='k{number}' style='margin-top:56px'>{name}</h1><p>{launches} on {gfx}, {groups} in all; the last launch had \
              {grid} of {workgroup}. {vgprs} VGPRs, {sgprs} SGPRs, {lds} bytes of LDS, {scratch} of scratch memory; {fit} on a \
-             SIMD.</p>\n<div class='card'>{mix}{units}</div>\n<h2>Source</h2>\n{source}\n\
-             <h2>Calls</h2>\n<div class='card'>{flame}</div>\n<h2>Instructions</h2>\n<div class='card'>{instructions}</div>\n",
+             SIMD.</p>\n{findings}<div class='card'>{mix}{units}{budget}</div>\n<h2>Source</h2>\n{source}\n\
+             <h2>Calls</h2>\n<div class='card'>{flame}</div>\n<h2>Instructions</h2>\n{program}<div class='card'>{instructions}\
+             </div>\n",
+            findings = findings(s),
+            budget = budget(s),
+            program = program_order(s, sources),
             name = escape(&s.kernel),
             launches = count(*launches, "launch").replace("launchs", "launches"),
             gfx = s.gfx,
@@ -160,13 +174,125 @@ fn tiles(s: &Summary) -> String {
     format!("<div class='tiles'>{}</div>", tiles.map(tile).concat())
 }
 
+/// What to change, costliest first.
+fn findings(s: &Summary) -> String {
+    if s.findings.is_empty() {
+        return "<h2>What to change</h2><p>None of the usual wastes costs 5 % of the busiest unit's time.</p>\n".to_owned();
+    }
+    let mut html = "<h2>What to change</h2><p>Costliest first. A cost is a share of the busiest unit's time: the most that a remedy can \
+                    bring.</p>\n<ol class='findings'>"
+        .to_owned();
+    for finding in &s.findings {
+        let at = match &finding.at {
+            Some(findings::Place { file, line }) => {
+                let name = short(file).rsplit('/').next().unwrap_or(file);
+                format!(" <code>{}:{line}</code>", escape(name))
+            }
+            None => String::new(),
+        };
+        let _ = write!(
+            html,
+            "<li class='card'><div class='cost'><span style='width:{:.0}%'></span></div><b>{}</b>{at} <small>{}</small><p>{}</p></li>",
+            finding.cost.unwrap_or(0.0) * 100.0,
+            escape(&finding.what),
+            cost(finding),
+            escape(&finding.advice)
+        );
+    }
+    html + "</ol>\n"
+}
+
+/// What has changed since a baseline.
+fn compared(comparison: &Comparison) -> String {
+    let of = comparison.other.as_ref().map_or(String::new(), |other| format!(", which is {}", escape(other)));
+    let mut html = format!("<h2>Since the baseline{of}</h2>\n");
+    if comparison.totals.is_empty() && comparison.lines.is_empty() {
+        return html + "<p>Nothing has changed.</p>\n";
+    }
+    for (changes, most) in [(&comparison.totals, usize::MAX), (&comparison.lines, SHOWN)] {
+        if changes.is_empty() {
+            continue;
+        }
+        html += "<div class='card'><table><tr><th><th>before<th>now<th>difference<th style='text-align:left'></tr>";
+        for change @ Change { of, text, before, now } in changes.iter().take(most) {
+            let _ = write!(
+                html,
+                "<tr><td>{}<td class='n'>{}<td class='n'>{}<td class='n'>{}<td><code>{}</code></tr>",
+                escape(of),
+                grouped(*before),
+                grouped(*now),
+                change.difference(),
+                escape(text)
+            );
+        }
+        html += "</table></div>\n";
+    }
+    html
+}
+
+/// The least time of each unit.
+fn budget(s: &Summary) -> String {
+    let most = s.budget.most();
+    let mut table = String::from(
+        "<table class='budget'><tr><th>unit<th>at least<th style='text-align:left'>of the longest</tr>",
+    );
+    for (name, seconds) in s.budget.named().into_iter().filter(|(_, seconds)| *seconds > 0.0) {
+        let share = seconds / most * 100.0;
+        let _ = write!(
+            table,
+            "<tr><td>{name}<td class='n'>{}<td><div class='cost'><span style='width:{share:.1}%'></span></div> {share:.0} %</tr>",
+            time(seconds)
+        );
+    }
+    table + "</table>"
+}
+
+/// Every instruction that was executed under the source line that it comes from, in the order of addresses.
+fn program_order(s: &Summary, sources: &Sources) -> String {
+    let mut html = String::from(
+        "<details class='program'><summary>In program order, with their source</summary><table><tr><th>instruction<th>executed\
+         <th>lanes active<th>live VGPRs<th>bytes moved<th>conflicts</tr>",
+    );
+    let mut last = None;
+    for instruction in &s.instructions {
+        let place = findings::place(instruction);
+        if place != last {
+            if let Some((file, line)) = place {
+                let name = short(file).rsplit('/').next().unwrap_or(file);
+                let text = sources.line(file, line).unwrap_or_default();
+                let _ = write!(
+                    html,
+                    "<tr class='from'><td colspan='6'><small>{}:{line}</small> <code>{}</code></tr>",
+                    escape(name),
+                    escape(&text)
+                );
+            }
+            last = place;
+        }
+        let c = &instruction.counts;
+        let _ = write!(
+            html,
+            "<tr><td><span class='dot' style='background:var(--{})'></span><code>{}</code><td class='n'>{}<td class='n'>{}\
+             <td class='n'>{}<td class='n'>{}<td class='n'>{}</tr>",
+            instruction.unit.name().to_lowercase(),
+            escape(&instruction.text),
+            grouped(c.executed),
+            percent(c.active_lanes, c.lanes),
+            instruction.live_vgprs,
+            or_dot(c.bytes_moved),
+            or_dot(c.bank_conflicts),
+        );
+    }
+    html + "</table></details>"
+}
+
 fn units(s: &Summary) -> String {
     let mut table = String::from(
         "<table style='margin-top:14px'><tr><th>unit<th>executed<th>share<th>lanes active<th>bytes needed\
          <th>bytes moved<th>atomics</tr>",
     );
     for row in &s.units {
-        let (name, c) = (format!("{:?}", row.unit), &row.counts);
+        let (name, c) = (row.unit.name(), &row.counts);
         let _ = write!(
             table,
             "<tr><td><span class='dot' style='background:var(--{})'></span>{name}<td class='n'>{}<td class='n'>{}\
@@ -190,7 +316,7 @@ fn source(s: &Summary, sources: &Sources) -> String {
         let _ = write!(
             html,
             "<details{}><summary>{} <small>{}</small></summary><div class='source'>\
-             <div class='head'><i>executed</i><u>share</u><u>with calls</u><u>line</u></div>",
+             <div class='head'><i>executed</i><u>share</u><u>with calls</u><u>live</u><u>line</u></div>",
             if i < 2 { " open" } else { "" },
             escape(short(name)),
             percent(own, s.total.executed)
@@ -208,7 +334,11 @@ fn source(s: &Summary, sources: &Sources) -> String {
                 match lines.get(&line) {
                     Some(row) => html += &hot(row, code, s.total.executed),
                     None => {
-                        let _ = write!(html, "<div><i></i><u></u><u></u><u>{line}</u>{}</div>", escape(code));
+                        let _ = write!(
+                            html,
+                            "<div><i></i><u></u><u></u><u></u><u>{line}</u>{}</div>",
+                            escape(code)
+                        );
                     }
                 }
             }
@@ -226,9 +356,10 @@ fn hot(row: &LineRow, code: &str, total: u64) -> String {
         0 => (String::new(), String::new()),
         n => (grouped(n), percent(n, total)),
     };
+    let live = if row.live_vgprs == 0 { String::new() } else { row.live_vgprs.to_string() };
     format!(
         "<div class='hot' style='background:rgb(var(--heat) / {heat:.2})' title='{} of lanes active, {} bytes moved, {} bank \
-         conflicts'><i>{own}</i><u>{share}</u><u>{}</u><u>{}</u>{}</div>",
+         conflicts'><i>{own}</i><u>{share}</u><u>{}</u><u>{live}</u><u>{}</u>{}</div>",
         percent(c.active_lanes, c.lanes),
         grouped(c.bytes_moved),
         grouped(c.bank_conflicts),
@@ -256,7 +387,7 @@ fn instructions(s: &Summary) -> String {
             table,
             "<tr><td><span class='dot' style='background:var(--{})'></span><code>{}</code><td>{}<td class='n'>{}\
              <td class='n'>{}<td class='n'>{}<td class='n'>{}<td class='n'>{}</tr>",
-            format!("{:?}", instruction.unit).to_lowercase(),
+            instruction.unit.name().to_lowercase(),
             escape(&instruction.text),
             escape(&at),
             grouped(c.executed),

@@ -1,6 +1,9 @@
 //! `candle-amdgpu profile`
 
+mod baseline;
+mod budget;
 mod chart;
+mod findings;
 mod html;
 mod operations;
 mod peaks;
@@ -13,6 +16,7 @@ use crate::subject::{ARGUMENTS, Ended, Ready, Subject};
 use amdhip64::LaunchRecord;
 use amdhip64::journal::KernelProfile;
 use anyhow::{Context, Result};
+use baseline::{Baseline, Comparison};
 pub use chart::escape;
 use clap::Args;
 use peaks::Peaks;
@@ -33,7 +37,8 @@ Examples:
   candle-amdgpu profile softmax_f32 src=random:49152 dst=zeros:49152 n_cols=768
   candle-amdgpu profile gemm_f16_64x64 --elements 4096 --html profile.html --folded profile.folded
   candle-amdgpu profile uexp_f32 --elements 4096 --gfx gfx90a --source
-  candle-amdgpu profile affine_f16 --elements 4096 --json
+  candle-amdgpu profile affine_f16 --elements 4096 --json > before.json
+  candle-amdgpu profile affine_f16 --elements 4096 --baseline before.json
 
 Exit codes: 0 success; 1 the kernel did something wrong; 2 wrong arguments, or the device cannot be used."))]
 pub struct Profile {
@@ -51,6 +56,9 @@ pub struct Profile {
     /// Write folded stacks for flame graph tools
     #[arg(long, value_name = "FILE")]
     folded: Option<PathBuf>,
+    /// Show what has changed since a profile that --json wrote
+    #[arg(long, value_name = "FILE")]
+    baseline: Option<PathBuf>,
     /// Number of source lines in the table
     #[arg(long, value_name = "N", default_value_t = 12)]
     lines: usize,
@@ -74,14 +82,16 @@ fn peak(text: &str) -> Result<f64, String> {
     }
 }
 
-/// A profile, and the sources of its kernel.
+/// A profile, the sources of its kernel, and what has changed since another.
 pub struct Report {
     summary: Summary,
     sources: Sources,
+    comparison: Option<Comparison>,
 }
 
 impl Profile {
     pub fn run(self) -> Result<bool> {
+        let baseline = self.baseline.as_deref().map(Baseline::read).transpose()?;
         let mut ready = self.subject.ready(true, false)?;
         let record = match ready.observe(|_| ())? {
             Ended::Well(record) => record,
@@ -98,15 +108,15 @@ impl Profile {
         if let Some(giga) = self.peak_bandwidth {
             peaks.set_bandwidth(giga * 1e9);
         }
-        let report = Report {
-            summary: Summary::new(&ready, &record, peaks)?,
-            sources: Sources::new(self.sources.clone()),
-        };
+        let sources = Sources::new(self.sources.clone());
+        let summary = Summary::new(&ready, &record, peaks, &sources)?;
+        let comparison = baseline.map(|baseline| baseline.compare(&summary, &sources)).transpose()?;
+        let report = Report { summary, sources, comparison };
         if let Some(path) = &self.folded {
             write(path, &report.summary.folded)?;
         }
         if let Some(path) = &self.html {
-            write(path, &html::page(&report.summary, &report.sources))?;
+            write(path, &html::page(&report.summary, &report.sources, report.comparison.as_ref()))?;
         }
         if self.json {
             print_json(&report.summary)?;
@@ -128,22 +138,26 @@ impl Report {
 
     /// Prints totals, units and the `lines` source lines that executed most.
     pub fn print(&self, lines: usize) -> Result<()> {
-        terminal::print_summary(&self.summary, &self.sources, lines)
+        terminal::print_summary(&self.summary, lines)?;
+        self.comparison.as_ref().map_or(Ok(()), |comparison| terminal::print_comparison(comparison, lines))
     }
 }
 
 /// The report of a launch.
 pub fn report(ready: &Ready, record: &LaunchRecord) -> Result<Report> {
-    let summary = Summary::new(ready, record, Peaks::of(record.gfx))?;
-    Ok(Report { summary, sources: Sources::new(Vec::new()) })
+    let sources = Sources::new(Vec::new());
+    let summary = Summary::new(ready, record, Peaks::of(record.gfx), &sources)?;
+    Ok(Report { summary, sources, comparison: None })
 }
 
 /// Writes a page for the kernels of another program.
 pub fn write_program_page(path: &Path, program: &str, kernels: &[KernelProfile]) -> Result<()> {
-    let summaries = kernels.iter().map(|kernel| Ok((kernel.launches, Summary::of_program(kernel)?)));
+    let sources = Sources::new(Vec::new());
+    let summaries =
+        kernels.iter().map(|kernel| Ok((kernel.launches, Summary::of_program(kernel, &sources)?)));
     let mut summaries = summaries.collect::<Result<Vec<_>>>()?;
     summaries.sort_by_key(|(_, summary)| std::cmp::Reverse(summary.total.executed));
-    write(path, &html::program_page(program, &summaries, &Sources::new(Vec::new())))
+    write(path, &html::program_page(program, &summaries, &sources))
 }
 
 fn write(path: &Path, text: &str) -> Result<()> {

@@ -1,7 +1,10 @@
 //! A profile in numbers: what is printed, drawn and written as JSON.
 
+use super::budget::{Budget, Card};
+use super::findings::{self, Finding};
 use super::operations;
 use super::peaks::Peaks;
+use super::sources::Sources;
 use crate::subject::Ready;
 use amdgpu_emulator::profile::{Counts, InstructionProfile, Profile};
 use amdgpu_emulator::{Gfx, Unit};
@@ -36,6 +39,10 @@ pub struct Summary {
     /// Device memory alone: bytes that lanes asked for, and those of the cache lines that they touched.
     pub memory: Traffic,
     pub roofline: Roofline,
+    /// Seconds that each unit needs at least.
+    pub budget: Budget,
+    /// What to change, costliest first.
+    pub findings: Vec<Finding>,
     pub units: Vec<UnitRow>,
     /// Most executed first, and then those that only call.
     pub lines: Vec<LineRow>,
@@ -82,6 +89,10 @@ pub struct LineRow {
     /// `None` for instructions without a source position.
     pub file: Option<String>,
     pub line: u32,
+    /// The source, without its indentation.
+    pub text: Option<String>,
+    /// The most vector registers that are live at one of the line's instructions.
+    pub live_vgprs: u32,
     /// Instructions of the line itself and of what is inlined under it.
     pub with_calls: u64,
     #[serde(flatten)]
@@ -89,7 +100,7 @@ pub struct LineRow {
 }
 
 impl Summary {
-    pub fn new(ready: &Ready, record: &LaunchRecord, peaks: Peaks) -> Result<Summary> {
+    pub fn new(ready: &Ready, record: &LaunchRecord, peaks: Peaks, sources: &Sources) -> Result<Summary> {
         let profile = record.report.profile.as_ref().context("the launch was not profiled")?;
         let info = ready.info();
         let lanes = record.block.iter().product();
@@ -99,7 +110,8 @@ impl Summary {
         let vector = units.get(&Unit::Vmem).copied().unwrap_or_default();
         let memory =
             Traffic { buffers: ready.memory_bytes(), needed: vector.bytes_needed, moved: vector.bytes_moved };
-        Ok(Summary {
+        let gfx = record.gfx;
+        let summary = Summary {
             kernel: record.kernel.clone(),
             gfx: record.gfx.name(),
             grid: record.grid,
@@ -118,23 +130,27 @@ impl Summary {
             elements: ready.elements(),
             total: profile.total(),
             memory,
+            budget: budget(gfx, &profile.instructions, info.wave_size, memory, &peaks),
             roofline: Roofline::new(&profile.instructions, memory, peaks),
+            findings: Vec::new(),
             units: units.into_iter().map(|(unit, counts)| UnitRow { unit, counts }).collect(),
-            lines: lines(profile),
+            lines: lines(profile, sources),
             folded: profile.folded(),
             instructions: profile.instructions.clone(),
-        })
+        };
+        Ok(Summary { findings: findings::of(&summary, gfx), ..summary })
     }
 
     /// All launches of a kernel of another program, whose buffers nobody knows.
-    pub fn of_program(counted: &KernelProfile) -> Result<Summary> {
+    pub fn of_program(counted: &KernelProfile, sources: &Sources) -> Result<Summary> {
         let gfx: Gfx = counted.gfx.parse()?;
         let kernel = amdgpu_emulator::demangle(&counted.kernel);
         let profile = Profile::new(kernel, gfx, counted.waves_per_simd, counted.instructions.clone());
         let units: BTreeMap<Unit, Counts> = profile.by_unit();
         let vector = units.get(&Unit::Vmem).copied().unwrap_or_default();
         let memory = Traffic { buffers: 0, needed: vector.bytes_needed, moved: vector.bytes_moved };
-        Ok(Summary {
+        let peaks = Peaks::of(gfx);
+        let summary = Summary {
             gfx: gfx.name(),
             grid: counted.grid,
             workgroup: counted.block,
@@ -152,40 +168,65 @@ impl Summary {
             elements: 0,
             total: profile.total(),
             memory,
-            roofline: Roofline::new(&profile.instructions, memory, Peaks::of(gfx)),
+            budget: budget(gfx, &profile.instructions, counted.wave_size, memory, &peaks),
+            roofline: Roofline::new(&profile.instructions, memory, peaks),
+            findings: Vec::new(),
             units: units.into_iter().map(|(unit, counts)| UnitRow { unit, counts }).collect(),
-            lines: lines(&profile),
+            lines: lines(&profile, sources),
             folded: String::new(),
             kernel: profile.kernel,
             instructions: profile.instructions,
-        })
+        };
+        Ok(Summary { findings: findings::of(&summary, gfx), ..summary })
     }
 }
 
+fn budget(
+    gfx: Gfx,
+    instructions: &[InstructionProfile],
+    wave_size: u32,
+    memory: Traffic,
+    peaks: &Peaks,
+) -> Budget {
+    let card = Card::of(gfx);
+    Budget::new(&card, instructions, wave_size, memory, peaks.bandwidth, peaks.matrix_operations)
+}
+
 /// The source lines, most executed first, and then those that only call.
-fn lines(profile: &Profile) -> Vec<LineRow> {
+fn lines(profile: &Profile, sources: &Sources) -> Vec<LineRow> {
+    let mut live: BTreeMap<(&str, u32), u32> = BTreeMap::new();
+    for instruction in &profile.instructions {
+        if let Some(line) = findings::place(instruction) {
+            let most = live.entry(line).or_default();
+            *most = instruction.live_vgprs.max(*most);
+        }
+    }
     let mut with_calls = with_calls(&profile.instructions);
     let mut lines: Vec<LineRow> = Vec::new();
     for (line, counts) in profile.by_source_line() {
         let at = line.map(|line| (&*line.file, line.line));
         let with_calls = at.and_then(|at| with_calls.remove(&at)).unwrap_or(counts.executed);
+        let text = at.and_then(|(file, line)| sources.line(file, line));
+        let live_vgprs = at.and_then(|at| live.get(&at).copied()).unwrap_or(0);
         let (file, line) = (at.map(|(file, _)| file.to_owned()), at.map_or(0, |(_, line)| line));
-        lines.push(LineRow { file, line, with_calls, counts });
+        lines.push(LineRow { file, line, text, live_vgprs, with_calls, counts });
     }
     lines.extend(with_calls.into_iter().map(|((file, line), with_calls)| LineRow {
         file: Some(file.to_owned()),
         line,
+        text: sources.line(file, line),
+        live_vgprs: 0,
         with_calls,
         counts: Counts::default(),
     }));
     lines
 }
 
-/// Instructions by each position in their stacks, but not those of the standard library.
+/// Instructions by each position in their stacks that is the user's.
 fn with_calls(instructions: &[InstructionProfile]) -> BTreeMap<(&str, u32), u64> {
     let mut lines = BTreeMap::new();
     for instruction in instructions {
-        let ours = instruction.source.iter().filter(|line| !line.file.contains("/library/") && line.line > 0);
+        let ours = instruction.source.iter().filter(|line| line.is_users());
         // A function that calls itself counts once.
         let positions: BTreeSet<(&str, u32)> = ours.map(|line| (&*line.file, line.line)).collect();
         for position in positions {

@@ -1,5 +1,7 @@
 //! A profile as text.
 
+use super::baseline::Comparison;
+use super::findings::{Finding, Place};
 use super::sources::Sources;
 use super::summary::{LineRow, Summary, count, grouped, percent, short, time};
 use crate::output::{print, print_table, table};
@@ -7,7 +9,7 @@ use anyhow::Result;
 use std::collections::BTreeMap;
 
 /// Totals, units and the lines that executed most.
-pub fn print_summary(s: &Summary, sources: &Sources, most: usize) -> Result<()> {
+pub fn print_summary(s: &Summary, most: usize) -> Result<()> {
     let sizes = |sizes: [u32; 3]| sizes.map(|n| n.to_string()).join("×");
     let (total, roofline) = (&s.total, &s.roofline);
     print(&format!(
@@ -42,12 +44,19 @@ pub fn print_summary(s: &Summary, sources: &Sources, most: usize) -> Result<()> 
         roofline.bound_by,
     ))?;
 
+    for (number, finding) in (1..).zip(&s.findings) {
+        print(&finding_text(number, finding))?;
+    }
+    if !s.findings.is_empty() {
+        print("")?;
+    }
+
     let mut units =
         table(["unit", "executed", "share", "lanes", "bytes needed", "bytes moved", "conflicts"], 1);
     for row in &s.units {
         let c = &row.counts;
         units.add_row([
-            format!("{:?}", row.unit),
+            row.unit.name().to_owned(),
             grouped(c.executed),
             percent(c.executed, total.executed),
             percent(c.active_lanes, c.lanes),
@@ -59,9 +68,10 @@ pub fn print_summary(s: &Summary, sources: &Sources, most: usize) -> Result<()> 
     print_table(&units)?;
     print("")?;
 
-    let header = ["executed", "share", "with calls", "lanes", "bytes moved", "conflicts", "line", "source"];
+    let header =
+        ["executed", "share", "with calls", "lanes", "live", "bytes moved", "conflicts", "line", "source"];
     let mut lines = table(header, 0);
-    for column in [6, 7] {
+    for column in [7, 8] {
         if let Some(column) = lines.column_mut(column) {
             column.set_cell_alignment(comfy_table::CellAlignment::Left);
         }
@@ -72,7 +82,7 @@ pub fn print_summary(s: &Summary, sources: &Sources, most: usize) -> Result<()> 
         let (at, code) = match &row.file {
             Some(file) => {
                 let name = short(file).rsplit('/').next().unwrap_or(file);
-                (format!("{name}:{}", row.line), sources.line(file, row.line).unwrap_or_default())
+                (format!("{name}:{}", row.line), row.text.clone().unwrap_or_default())
             }
             None => ("(no source position)".to_owned(), String::new()),
         };
@@ -81,6 +91,7 @@ pub fn print_summary(s: &Summary, sources: &Sources, most: usize) -> Result<()> 
             percent(c.executed, total.executed),
             percent(row.with_calls, total.executed),
             percent(c.active_lanes, c.lanes),
+            row.live_vgprs.to_string(),
             bytes(c.bytes_moved),
             bytes(c.bank_conflicts),
             at,
@@ -92,6 +103,55 @@ pub fn print_summary(s: &Summary, sources: &Sources, most: usize) -> Result<()> 
     if more > 0 {
         let s = if more == 1 { "" } else { "s" };
         print(&format!("({more} more line{s}; --lines {executed} shows all)"))?;
+    }
+    Ok(())
+}
+
+/// A finding in two lines.
+fn finding_text(number: usize, finding: &Finding) -> String {
+    let at = match &finding.at {
+        Some(Place { file, line }) => format!(" ({}:{line})", short(file).rsplit('/').next().unwrap_or(file)),
+        None => String::new(),
+    };
+    let cost = cost(finding);
+    format!("{number}. {}{at}; {cost}\n   {}", finding.what, finding.advice)
+}
+
+/// What a finding costs, in words.
+pub fn cost(finding: &Finding) -> String {
+    match finding.cost {
+        Some(cost) => format!("costs at most {:.0} %", cost * 100.0),
+        None => "its cost is not counted".to_owned(),
+    }
+}
+
+/// What has changed since the baseline.
+pub fn print_comparison(comparison: &Comparison, most: usize) -> Result<()> {
+    match &comparison.other {
+        Some(other) => print(&format!("\nSince the baseline, which is {other}:"))?,
+        None => print("\nSince the baseline:")?,
+    }
+    if comparison.totals.is_empty() && comparison.lines.is_empty() {
+        return print("nothing has changed");
+    }
+    for (changes, names) in [(&comparison.totals, ["", ""]), (&comparison.lines, ["line", "source"])] {
+        if changes.is_empty() {
+            continue;
+        }
+        let mut rows = table([names[0], "before", "now", "difference", names[1]], 1);
+        if let Some(column) = rows.column_mut(4) {
+            column.set_cell_alignment(comfy_table::CellAlignment::Left);
+        }
+        for change in changes.iter().take(if names[0].is_empty() { usize::MAX } else { most }) {
+            rows.add_row([
+                change.of.clone(),
+                grouped(change.before),
+                grouped(change.now),
+                change.difference(),
+                change.text.chars().take(70).collect(),
+            ]);
+        }
+        print_table(&rows)?;
     }
     Ok(())
 }

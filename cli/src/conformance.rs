@@ -33,7 +33,7 @@ pub const NOT_AMD: &str = "single instructions are compared on AMD GPUs: skipped
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  candle-amdgpu conformance
+  candle-amdgpu conformance --group lanes --seed 1
   candle-amdgpu conformance --group float --only v_rcp --inputs 65536
 
 Exit codes: 0 all agree; 1 something differs; 2 wrong arguments, or the device cannot be used.")]

@@ -10,7 +10,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::shell;
+use crate::{shell, test};
 
 /// Names under which programs ask for the library: by the major version of the HIP that they were built with.
 const NAMES: [&str; 4] = ["libamdhip64.so.5", "libamdhip64.so.6", "libamdhip64.so.7", "libamdhip64.so"];
@@ -84,16 +84,47 @@ pub fn build(folder: &Path, profile: &str) -> Result<()> {
 
 /// Builds a package's library as a static one.
 fn static_library(package: &str, profile: &str) -> Result<PathBuf> {
-    let mut cargo = shell::cargo();
-    cargo.args(["rustc", "--package", package, "--lib", "--crate-type", "staticlib", "--profile", profile]);
-    shell::run(&mut cargo)?;
+    let name = match package {
+        "amdhip" => "amdhip64",
+        "amdgpu-hiprtc" => "hiprtc",
+        _ => "hipblas",
+    };
     // The profile `dev` builds into a folder of another name.
     let built = shell::target_dir().join(if profile == "dev" { "debug" } else { profile });
-    Ok(built.join(match package {
-        "amdhip" => "libamdhip64.a",
-        "amdgpu-hiprtc" => "libhiprtc.a",
-        _ => "libhipblas.a",
-    }))
+    let archive = built.join(format!("lib{name}.a"));
+    if profile == "dev" {
+        bundle(name, &built, &archive)?;
+    } else {
+        let mut cargo = shell::cargo();
+        cargo.args([
+            "rustc",
+            "--package",
+            package,
+            "--lib",
+            "--crate-type",
+            "staticlib",
+            "--profile",
+            profile,
+        ]);
+        shell::run(&mut cargo)?;
+    }
+    Ok(archive)
+}
+
+/// Makes the library out of what the workspace's tests are built of. Cargo would choose features for the package alone, and
+/// compile the emulator once more.
+fn bundle(name: &str, built: &Path, archive: &Path) -> Result<()> {
+    shell::run(shell::cargo().arg("build").args(test::WORKSPACE))?;
+    let root = built.join(format!("{name}.rs"));
+    fs::write(&root, format!("extern crate {name};\n"))
+        .with_context(|| format!("cannot write {}", root.display()))?;
+    let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
+    rustc
+        .args(["--edition", "2024", "--crate-type", "staticlib", "--crate-name", "whole", "-o"])
+        .arg(archive);
+    rustc.arg("--extern").arg(format!("{name}={}", built.join(format!("lib{name}.rlib")).display()));
+    rustc.arg("-L").arg(format!("dependency={}", built.join("deps").display()));
+    shell::run(rustc.arg(&root).current_dir(shell::workspace()))
 }
 
 /// A linker of a shared library of that name.
@@ -155,10 +186,9 @@ pub fn test(_: bool) -> Result<()> {
         return Ok(());
     }
     let folder = shell::target_dir().join("libamdhip64");
-    // The profile of the other tests, so that the emulator is not compiled once more.
     build(&folder, "dev")?;
     let mut cargo = shell::cargo();
-    cargo.args(["test", "--package", "amdhip", "--test", "programs", "--", "--include-ignored"]);
+    cargo.arg("test").args(test::WORKSPACE).args(["--test", "programs", "--", "--include-ignored"]);
     shell::run(cargo.env("AMDHIP_TEST_LIBRARY", &folder))
 }
 

@@ -319,6 +319,7 @@ impl Job<'_> {
         )?;
         let text = fs::read_to_string(&linked).map_err(io("cannot read", &linked))?;
         let signatures = ir::signatures(&text).map_err(|error| self.records(error))?;
+        let text = ir::workgroup_memory(text);
         let text = match self.target {
             Target::Amdgpu(gfx) => {
                 ir::amdgpu(&ir::for_cpu(&text, self.target.front().cpu(), gfx.name()), &signatures)

@@ -23,12 +23,14 @@ pub mod extremum;
 pub mod float;
 pub mod fused;
 pub mod grid;
+pub mod group;
 pub mod layout;
 pub mod math;
 pub mod matrix;
 pub mod memory;
 #[doc(hidden)]
 pub mod record;
+pub mod report;
 mod scalar;
 mod shim;
 #[cfg(target_arch = "nvptx64")]

@@ -5,8 +5,14 @@
 unsafe extern "C" {
     /// Start of the workgroup memory that the launch gave, aligned to 16 bytes.
     pub(crate) fn amdgpu_device_workgroup_memory() -> *mut u8;
+    /// Ends the kernel with a text.
+    pub(crate) fn amdgpu_device_fail(text: *const u8, len: u32) -> !;
     /// Bytes of workgroup memory that the launch gave.
     pub(crate) fn amdgpu_device_workgroup_memory_bytes() -> u32;
+    /// Bytes of workgroup memory that the launch gave, without those that the kernel has of its own.
+    pub(crate) fn amdgpu_device_dynamic_bytes() -> u32;
+    /// Not a function: in `workgroup/typed.rs` amdgpu-build puts the address of new workgroup memory in place of the call.
+    pub(crate) fn amdgpu_device_workgroup_slot(bytes: usize, align: usize) -> *mut u8;
     /// 4 KiB of workgroup memory that a kernel has of its own, whatever the launch gives.
     pub(crate) fn amdgpu_device_fixed_memory_4k() -> *mut u8;
     /// 8 KiB of it.

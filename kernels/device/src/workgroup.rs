@@ -1,4 +1,13 @@
 //! Workgroup memory (LDS) and barriers. On the host they panic: a launch there is one work-item.
+//!
+//! [`workgroup_memory!`](crate::workgroup_memory) gives a kernel an array or a structure of its own; [`dynamic`] is what the
+//! launch gives.
+
+mod typed;
+
+#[doc(hidden)]
+pub use typed::place;
+pub use typed::{Local, dynamic};
 
 /// Start of the workgroup memory that the launch gave (`lds_bytes`), aligned to 16 bytes, uninitialised.
 #[inline(always)]

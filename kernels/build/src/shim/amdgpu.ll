@@ -15,6 +15,14 @@ define linkonce_odr hidden i32 @amdgpu_device_workgroup_memory_bytes() alwaysinl
   ret i32 %bytes
 }
 
+; What the launch gave beyond the kernel's own: the address of the former is the size of the latter.
+define linkonce_odr hidden i32 @amdgpu_device_dynamic_bytes() alwaysinline nounwind {
+  %all = call i32 @amdgpu_device_workgroup_memory_bytes()
+  %own = ptrtoint ptr addrspace(3) @amdgpu_device_dynamic to i32
+  %bytes = sub i32 %all, %own
+  ret i32 %bytes
+}
+
 ; Whether an error has been recorded since the host looked, and where it is to be recorded. The host finds it by name.
 @amdgpu_device_error = linkonce_odr protected addrspace(1) externally_initialized global { i32, i32, ptr } zeroinitializer, align 16
 
@@ -144,6 +152,14 @@ define linkonce_odr hidden i64 @amdgpu_device_forget_uniform(i64 %x) alwaysinlin
   ret i64 %same
 }
 
+; A trap of whose message the emulator looks for in s[0:3]: address, length, and `TEXT`.
+define linkonce_odr hidden void @amdgpu_device_fail(ptr %text, i32 %length) alwaysinline cold noreturn nounwind {
+  %address = ptrtoint ptr %text to i64
+  call void asm sideeffect "s_trap 2", "{s[0:1]},{s2},{s3}"(i64 %address, i32 %length, i32 1415071060)
+  call void @llvm.amdgcn.endpgm()
+  unreachable
+}
+
 define linkonce_odr hidden void @amdgpu_device_atomic_add_f32(ptr %address, float %value) alwaysinline nounwind {
   %global = addrspacecast ptr %address to ptr addrspace(1)
   %old = atomicrmw fadd ptr addrspace(1) %global, float %value syncscope("agent") monotonic, align 4, !amdgpu.no.fine.grained.memory !0, !amdgpu.no.remote.memory !0
@@ -181,6 +197,7 @@ define linkonce_odr hidden i32 @amdgpu_device_atomic_swap_if_u32(ptr %address, i
   ret i32 %old
 }
 
+declare void @llvm.amdgcn.endpgm() cold noreturn nounwind
 declare void @llvm.amdgcn.s.barrier() convergent nounwind
 declare void @llvm.amdgcn.sched.barrier(i32 immarg) convergent nounwind
 declare ptr addrspace(4) @llvm.amdgcn.dispatch.ptr() nounwind memory(none)

@@ -11,6 +11,11 @@ define linkonce_odr hidden i32 @amdgpu_device_workgroup_memory_bytes() alwaysinl
   ret i32 %bytes
 }
 
+define linkonce_odr hidden i32 @amdgpu_device_dynamic_bytes() alwaysinline nounwind {
+  %bytes = call i32 @llvm.nvvm.read.ptx.sreg.dynamic_smem_size()
+  ret i32 %bytes
+}
+
 ; Whether an error has been recorded since the host looked, and where it is to be recorded. The host finds it by name.
 @amdgpu_device_error = linkonce_odr addrspace(1) externally_initialized global { i32, i32, ptr } zeroinitializer, align 16
 
@@ -130,6 +135,17 @@ define linkonce_odr hidden i64 @amdgpu_device_forget_uniform(i64 %x) alwaysinlin
   %same = call i64 asm sideeffect "", "=l,0"(i64 %x)
   ret i64 %same
 }
+
+@amdgpu_device_fail_file = internal addrspace(4) constant [1 x i8] zeroinitializer
+
+; The driver's own function prints the text and traps.
+define linkonce_odr hidden void @amdgpu_device_fail(ptr %text, i32 %length) alwaysinline cold noreturn nounwind {
+  %file = addrspacecast ptr addrspace(4) @amdgpu_device_fail_file to ptr
+  call void @__assertfail(ptr %text, ptr %file, i32 0, ptr %file, i64 1)
+  unreachable
+}
+
+declare void @__assertfail(ptr, ptr, i32, ptr, i64) noreturn nounwind
 
 define linkonce_odr hidden void @amdgpu_device_atomic_add_f32(ptr %address, float %value) alwaysinline nounwind {
   %global = addrspacecast ptr %address to ptr addrspace(1)

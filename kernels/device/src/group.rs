@@ -27,7 +27,7 @@
 use crate::atomic::{Ordering, Scope, fence};
 use crate::grid;
 use crate::wave::{self, Lane};
-use crate::workgroup::{barrier, barrier_local};
+use crate::workgroup::{barrier, barrier_local, uniform};
 use crate::workgroup_memory;
 
 /// What all groups have. `combine` is associative in all of these, and gets the value of the lower rank first.
@@ -373,7 +373,8 @@ impl<const N: u32> Group for Tile<N> {
 
 /// The work-items of this workgroup, whatever its shape, in the order in which they make up waves: `x` runs fastest.
 ///
-/// Its calls use workgroup memory of their own, and wait at barriers.
+/// Its calls use workgroup memory of their own, and wait at barriers. What is the same for all may decide about barriers: the
+/// build takes the results of `reduce`, `broadcast`, `count`, `any` and `all` for uniform.
 #[derive(Clone, Copy, Debug)]
 pub struct Workgroup {
     rank: u32,
@@ -455,7 +456,7 @@ impl Group for Workgroup {
     fn reduce<T: Lane>(self, value: T, combine: impl Fn(T, T) -> T) -> T {
         let (_, of_wave) = self.of_wave(value, &combine);
         if self.waves() == 1 {
-            return of_wave;
+            return uniform(of_wave);
         }
         let mut result = None;
         self.exchange(of_wave, self.waves(), |next| {
@@ -464,7 +465,7 @@ impl Group for Workgroup {
                 Some(before) => combine(before, next),
             });
         });
-        result.unwrap_or(of_wave)
+        uniform(result.unwrap_or(of_wave))
     }
 
     #[inline(always)]
@@ -514,7 +515,7 @@ impl Group for Workgroup {
             barrier_local();
             let value = given.read();
             barrier_local();
-            value
+            uniform(value)
         }
     }
 
@@ -523,10 +524,10 @@ impl Group for Workgroup {
         // Lanes that are not there say nothing.
         let of_wave = wave::ballot(yes).count_ones();
         if self.waves() == 1 {
-            return of_wave;
+            return uniform(of_wave);
         }
         let mut all = 0;
         self.exchange(of_wave, self.waves(), |next| all += next);
-        all
+        uniform(all)
     }
 }

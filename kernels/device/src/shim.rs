@@ -5,6 +5,8 @@
 unsafe extern "C" {
     /// Start of the workgroup memory that the launch gave, aligned to 16 bytes.
     pub(crate) fn amdgpu_device_workgroup_memory() -> *mut u8;
+    /// The same value, which the build takes for uniform in the workgroup.
+    pub(crate) fn amdgpu_device_uniform_in_workgroup(value: u32) -> u32;
     /// Ends the kernel with a text.
     pub(crate) fn amdgpu_device_fail(text: *const u8, len: u32) -> !;
     /// Bytes of workgroup memory that the launch gave.

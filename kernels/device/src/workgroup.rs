@@ -83,6 +83,18 @@ pub fn divergent<R>(body: impl FnOnce() -> R) -> R {
     body()
 }
 
+/// A value that is the same in all work-items of the workgroup, such as one that they have read from the same place behind a
+/// barrier: tells the build so, which then lets branches on it enclose barriers. If it differs, barriers may wait for ever, and
+/// the result is unspecified.
+#[inline(always)]
+pub fn uniform<T: crate::wave::Lane>(value: T) -> T {
+    #[cfg(any(target_arch = "amdgpu", target_arch = "nvptx64"))]
+    // SAFETY: touches no memory
+    return value.words(|word| unsafe { crate::shim::amdgpu_device_uniform_in_workgroup(word) });
+    #[cfg(not(any(target_arch = "amdgpu", target_arch = "nvptx64")))]
+    value
+}
+
 /// [`barrier`] for workgroup memory alone: cheaper, global memory is not ordered.
 #[inline(always)]
 pub fn barrier_local() {

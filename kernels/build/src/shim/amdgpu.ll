@@ -130,6 +130,15 @@ define linkonce_odr hidden i32 @amdgpu_device_workgroup_size_z() alwaysinline no
   ret i32 %wide
 }
 
+; The build takes the result for the same in all of the workgroup.
+define linkonce_odr hidden i32 @amdgpu_device_uniform_in_workgroup(i32 %value) alwaysinline nounwind {
+  %first = call i32 @llvm.amdgcn.readfirstlane.i32(i32 %value)
+  %uniform = call i32 asm "; uniform in the workgroup", "=s,0"(i32 %first)
+  ret i32 %uniform
+}
+
+declare i32 @llvm.amdgcn.readfirstlane.i32(i32) convergent nounwind memory(none)
+
 define linkonce_odr hidden i32 @amdgpu_device_forget(i32 %x) alwaysinline nounwind {
   %same = call i32 asm sideeffect "", "=v,0"(i32 %x)
   ret i32 %same

@@ -29,6 +29,12 @@ define linkonce_odr hidden i32 @amdgpu_device_uniform(i32 %value) alwaysinline n
   ret i32 %uniform
 }
 
+; The same for the block.
+define linkonce_odr hidden i32 @amdgpu_device_uniform_in_workgroup(i32 %value) alwaysinline nounwind {
+  %uniform = call i32 asm "mov.b32 $0, $1; // uniform in the workgroup", "=r,r"(i32 %value)
+  ret i32 %uniform
+}
+
 @amdgpu_device_fixed_4k = internal addrspace(3) global [4096 x i8] poison, align 16
 @amdgpu_device_fixed_8k = internal addrspace(3) global [8192 x i8] poison, align 16
 @amdgpu_device_fixed_16k = internal addrspace(3) global [16384 x i8] poison, align 16

@@ -82,7 +82,8 @@ fn tiles_vote() -> Result<()> {
                     rows.iter_mut().zip(results).for_each(|(row, value)| row.extend(vec![value; size]));
                 }
                 assert_eq!(out.to_vec()?, rows.concat(), "{size} on {device}");
-                let swapped = [1, 2, 4, 8, 16].map(|mask| (0..COUNT).map(|i| x[i ^ mask]).collect::<Vec<_>>());
+                let swapped =
+                    [1, 2, 4, 8, 16].map(|mask| (0..COUNT).map(|i| x[i ^ mask]).collect::<Vec<_>>());
                 assert_eq!(exchanged.to_vec()?, swapped.concat(), "{device}");
             }
         }
@@ -94,7 +95,9 @@ fn tiles_vote() -> Result<()> {
 fn workgroups_of_any_shape() -> Result<()> {
     for device in Device::all()? {
         let stream = device.stream()?;
-        for block in [[256, 1, 1], [1, 1, 1], [5, 1, 1], [32, 1, 1], [64, 1, 1], [33, 3, 1], [100, 1, 2], [1024, 1, 1]] {
+        for block in
+            [[256, 1, 1], [1, 1, 1], [5, 1, 1], [32, 1, 1], [64, 1, 1], [33, 3, 1], [100, 1, 2], [1024, 1, 1]]
+        {
             let size = block.iter().product::<u32>() as usize;
             let count = 3 * size;
             let x: Vec<u32> = (0..count).map(|i| (i * 7919 % 1009) as u32).collect();

@@ -98,9 +98,12 @@ pub fn workgroup_memory(ir: String) -> String {
         // The function's attributes go, the line in the source stays.
         let location = tail.find(", !dbg").map_or("", |at| &tail[at..]);
         let bytes = bytes.max(1);
-        variables +=
-            &format!("@amdgpu_device_slot.{number} = internal addrspace(3) global [{bytes} x i8] poison, align {align}\n");
-        out += &format!("{result} = addrspacecast ptr addrspace(3) @amdgpu_device_slot.{number} to ptr{location}\n");
+        variables += &format!(
+            "@amdgpu_device_slot.{number} = internal addrspace(3) global [{bytes} x i8] poison, align {align}\n"
+        );
+        out += &format!(
+            "{result} = addrspacecast ptr addrspace(3) @amdgpu_device_slot.{number} to ptr{location}\n"
+        );
     }
     out + &variables
 }

@@ -307,10 +307,16 @@ impl<const N: u32> Group for Tile<N> {
             v = combine(v, v.words(exchange::<2>));
         }
         if const { Self::SIZE >= 8 } {
-            v = combine(v, if const { wave::SIZE == 64 } { v.words(exchange::<7>) } else { v.words(exchange::<4>) });
+            v = combine(
+                v,
+                if const { wave::SIZE == 64 } { v.words(exchange::<7>) } else { v.words(exchange::<4>) },
+            );
         }
         if const { Self::SIZE >= 16 } {
-            v = combine(v, if const { wave::SIZE == 64 } { v.words(exchange::<15>) } else { v.words(exchange::<8>) });
+            v = combine(
+                v,
+                if const { wave::SIZE == 64 } { v.words(exchange::<15>) } else { v.words(exchange::<8>) },
+            );
         }
         if const { Self::SIZE >= 32 } {
             v = combine(v, v.words(exchange::<16>));

@@ -50,3 +50,20 @@ macro_rules! ensure {
         }
     };
 }
+
+/// The value of an `Option` or a `Result`, or the kernel stops with a message, a literal: what `expect` would be, which loses
+/// its text on a GPU.
+///
+/// ```no_run
+/// # let slots = [Some(1), None];
+/// let first = amdgpu_device::expect!(slots[0], "the first slot is always taken");
+/// ```
+#[macro_export]
+macro_rules! expect {
+    ($value:expr, $text:literal $(,)?) => {
+        match ::core::iter::Iterator::next(&mut ::core::iter::IntoIterator::into_iter($value)) {
+            Some(value) => value,
+            None => $crate::fail!($text),
+        }
+    };
+}

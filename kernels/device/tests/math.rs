@@ -492,7 +492,8 @@ fn angles_and_lengths_of_points() {
     length.check("hypot f32", 1.0);
     let [mut angle, mut length] = [Worst::new(), Worst::new()];
     let usable = |v: f64| v.is_finite() && v != 0.0;
-    for (y, x) in pairs(&mut random, if full() { 65536 } else { 8192 }).filter(|p| usable(p.0) && usable(p.1)) {
+    for (y, x) in pairs(&mut random, if full() { 65536 } else { 8192 }).filter(|p| usable(p.0) && usable(p.1))
+    {
         let at = |got: f64| format!("({y:e}, {x:e}): {got:e}");
         let got = Math::atan2(y, x);
         angle.see(exact::atan2_ulp(y, x, got), || at(got));
@@ -509,22 +510,30 @@ fn remainders_are_exact() {
     let count = if full() { 1 << 26 } else { 1 << 20 };
     for (x, y) in pairs_f32(&mut random, count) {
         let (got, want) = (Math::fmod(x, y), x % y);
-        assert!(got.to_bits() == want.to_bits() || got.is_nan() && want.is_nan(), "{x:e} % {y:e} is {got:e}, not {want:e}");
+        assert!(
+            got.to_bits() == want.to_bits() || got.is_nan() && want.is_nan(),
+            "{x:e} % {y:e} is {got:e}, not {want:e}"
+        );
     }
     for (x, y) in pairs(&mut random, count / 4) {
         let (got, want) = (Math::fmod(x, y), x % y);
-        assert!(got.to_bits() == want.to_bits() || got.is_nan() && want.is_nan(), "{x:e} % {y:e} is {got:e}, not {want:e}");
+        assert!(
+            got.to_bits() == want.to_bits() || got.is_nan() && want.is_nan(),
+            "{x:e} % {y:e} is {got:e}, not {want:e}"
+        );
     }
 }
 
 /// Zeros, infinities and NaN, as the std library has them on this host.
 #[test]
 fn two_special_values_are_as_in_c() {
-    let values = [0.0, -0.0, 1.0, -1.0, 0.5, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 3e38, -1e-40, 5e-324, 1e308];
+    let values =
+        [0.0, -0.0, 1.0, -1.0, 0.5, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 3e38, -1e-40, 5e-324, 1e308];
     for y in values {
         for x in values {
             let same = |what: &str, got: f64, want: f64, near: f64| {
-                let close = (got - want).abs() <= near * want.abs() && got.is_sign_negative() == want.is_sign_negative();
+                let close = (got - want).abs() <= near * want.abs()
+                    && got.is_sign_negative() == want.is_sign_negative();
                 assert!(
                     got.to_bits() == want.to_bits() || got.is_nan() && want.is_nan() || close,
                     "{what}({y:e}, {x:e}) is {got:e}, should be {want:e}"
@@ -559,9 +568,19 @@ fn fast_variants_keep_their_bounds() {
         within("recip", fast::recip(positive), 1.0 / wide_positive, 2.0 * unit(1.0 / wide_positive));
         within("div", fast::div(3.0, positive), 3.0 / wide_positive, 3.0 * unit(3.0 / wide_positive));
         within("sqrt", fast::sqrt(positive), wide_positive.sqrt(), 2.0 * unit(wide_positive.sqrt()));
-        within("rsqrt", fast::rsqrt(positive), 1.0 / wide_positive.sqrt(), 2.0 * unit(1.0 / wide_positive.sqrt()));
+        within(
+            "rsqrt",
+            fast::rsqrt(positive),
+            1.0 / wide_positive.sqrt(),
+            2.0 * unit(1.0 / wide_positive.sqrt()),
+        );
         within("exp2", fast::exp2(x), wide.exp2(), 4.0 * unit(wide.exp2()));
-        within("exp", fast::exp(x), wide.exp(), wide.exp() * (4.0 * 2f64.powi(-23) + wide.abs() * 2f64.powi(-23)));
+        within(
+            "exp",
+            fast::exp(x),
+            wide.exp(),
+            wide.exp() * (4.0 * 2f64.powi(-23) + wide.abs() * 2f64.powi(-23)),
+        );
         let log = |want: f64| (4.0 * unit(want)).max(2f64.powi(-21));
         within("log2", fast::log2(positive), wide_positive.log2(), log(wide_positive.log2()));
         within("log", fast::log(positive), wide_positive.ln(), log(wide_positive.ln()));
@@ -573,7 +592,12 @@ fn fast_variants_keep_their_bounds() {
         let y = 2.5_f32;
         let power = wide_positive.powf(2.5);
         if power < 1e37 && power > 1e-37 {
-            within("powf", fast::powf(positive, y), power, power * 2f64.powi(-20) * (1.0 + (2.5 * wide_positive.log2()).abs()));
+            within(
+                "powf",
+                fast::powf(positive, y),
+                power,
+                power * 2f64.powi(-20) * (1.0 + (2.5 * wide_positive.log2()).abs()),
+            );
         }
     }
 }

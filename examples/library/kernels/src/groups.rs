@@ -83,8 +83,7 @@ pub unsafe fn votes<const N: u32>(
     unsafe {
         let x = inp.add(i).read();
         let odd = x % 2 == 1;
-        let results =
-            [tile.ballot(odd), tile.any(odd).into(), tile.all(odd).into(), tile.count(odd).into()];
+        let results = [tile.ballot(odd), tile.any(odd).into(), tile.all(odd).into(), tile.count(odd).into()];
         let mut row = 0;
         while row < 4 {
             out.add(row * count + i).write(results[row]);

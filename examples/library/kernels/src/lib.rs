@@ -3,8 +3,12 @@
 
 #![no_std]
 
+#[cfg(feature = "arithmetic")]
+pub mod arithmetic;
 #[cfg(feature = "atomics")]
 pub mod atomics;
+#[cfg(feature = "functions")]
+pub mod functions;
 #[cfg(feature = "groups")]
 pub mod groups;
 #[cfg(feature = "memory")]

@@ -136,7 +136,7 @@ impl<T: AtomicValue> Atomic<T> {
 
     /// The value. `ordering` is `Relaxed`, `Acquire` or `SeqCst`.
     #[inline(always)]
-        pub fn load(&self, scope: Scope, ordering: Ordering) -> T {
+    pub fn load(&self, scope: Scope, ordering: Ordering) -> T {
         match ordering {
             Ordering::Relaxed | Ordering::Acquire => {}
             Ordering::SeqCst => fence(scope, Ordering::SeqCst),
@@ -150,7 +150,7 @@ impl<T: AtomicValue> Atomic<T> {
 
     /// Stores a value. `ordering` is `Relaxed`, `Release` or `SeqCst`.
     #[inline(always)]
-        pub fn store(&self, value: T, scope: Scope, ordering: Ordering) {
+    pub fn store(&self, value: T, scope: Scope, ordering: Ordering) {
         if matches!(ordering, Ordering::Acquire | Ordering::AcqRel) {
             panic!("a store acquires nothing");
         }

@@ -183,8 +183,9 @@ pub fn dynamic<T>() -> Local<[T]> {
     const { assert!(size_of::<T>() > 0, "elements without a size need no memory") };
     #[cfg(any(target_arch = "amdgpu", target_arch = "nvptx64"))]
     // SAFETY: an address, and a number of the launch's own memory or a register
-    let (start, bytes) =
-        unsafe { (crate::shim::amdgpu_device_workgroup_memory(), crate::shim::amdgpu_device_dynamic_bytes()) };
+    let (start, bytes) = unsafe {
+        (crate::shim::amdgpu_device_workgroup_memory(), crate::shim::amdgpu_device_dynamic_bytes())
+    };
     #[cfg(not(any(target_arch = "amdgpu", target_arch = "nvptx64")))]
     let (start, bytes) = (super::memory::<u8>(), 0_u32);
     // The divisor is a constant other than 0.

@@ -49,10 +49,15 @@ fn conversions_are_those_of_as() {
     assert_eq!(f32::NAN.cast::<u64>(), 0);
     assert_eq!((-1.0_f64).cast::<u32>(), 0);
     assert_eq!(u64::MAX.cast::<f32>(), u64::MAX as f32);
-    assert_eq!(u64::MAX.cast::<amdgpu_device::bf16>().to_f32(), 18446744073709551616.0);
+    assert_eq!(
+        u64::MAX.cast::<amdgpu_device::bf16>().to_f32(),
+        18446744073709551616.0
+    );
     assert_eq!(16777217_i32.cast::<f32>(), 16777216.0);
     assert_eq!(
-        (1.0 + 2_f64.powi(-11) + 2_f64.powi(-40)).cast::<amdgpu_device::f16>().to_f32(),
+        (1.0 + 2_f64.powi(-11) + 2_f64.powi(-40))
+            .cast::<amdgpu_device::f16>()
+            .to_f32(),
         1.0 + 2_f32.powi(-10)
     );
     assert_eq!(7_usize, 7.9_f32.to_usize());
@@ -66,7 +71,15 @@ fn ids_of_three_dimensions() -> Result<()> {
         let stream = device.stream()?;
         let mut out = DeviceBuffer::zeros(&stream, 4 * cols * rows * layers)?;
         let mut times = DeviceBuffer::zeros(&stream, cols * rows * layers)?;
-        places(&stream, LaunchConfig::auto(), cols, rows, layers, &mut out, &mut times)?;
+        places(
+            &stream,
+            LaunchConfig::auto(),
+            cols,
+            rows,
+            layers,
+            &mut out,
+            &mut times,
+        )?;
         let mut expected = Vec::new();
         for (z, y, x) in
             (0..layers).flat_map(|z| (0..rows).flat_map(move |y| (0..cols).map(move |x| (z, y, x))))
@@ -74,8 +87,15 @@ fn ids_of_three_dimensions() -> Result<()> {
             expected.extend([x, y, z, x % 8 + 8 * (y % 4 + 4 * (z % 2))].map(|n| n as u32));
         }
         assert_eq!(out.to_vec()?, expected, "{device}");
-        assert_eq!(times.to_vec()?, vec![1; cols * rows * layers], "{device}: a clock goes backwards");
-        for config in [LaunchConfig::auto(), LaunchConfig::explicit([2, 1, 1], [8, 3, 1], 0)] {
+        assert_eq!(
+            times.to_vec()?,
+            vec![1; cols * rows * layers],
+            "{device}: a clock goes backwards"
+        );
+        for config in [
+            LaunchConfig::auto(),
+            LaunchConfig::explicit([2, 1, 1], [8, 3, 1], 0),
+        ] {
             let mut matrix = DeviceBuffer::from_slice(&stream, &vec![1.5; cols * rows])?;
             double(&stream, config, cols, rows, &mut matrix)?;
             assert_eq!(matrix.to_vec()?, vec![3.0; cols * rows], "{device}");

@@ -16,7 +16,8 @@ fn small(i: usize) -> i64 {
 /// What the operations of `numbers` make of elements, starting with `values`.
 fn numbers_of<T: AtomicNumber>(mut values: [T; 4], x: &[T]) -> [T; 4] {
     for &x in x {
-        let [sum, negative, least, most] = values.each_mut().map(|v| unsafe { Atomic::from_ptr(v) });
+        let [sum, negative, least, most] =
+            values.each_mut().map(|v| unsafe { Atomic::from_ptr(v) });
         sum.fetch_add(x, Scope::System, Ordering::SeqCst);
         negative.fetch_sub(x, Scope::System, Ordering::SeqCst);
         least.fetch_min(x, Scope::System, Ordering::SeqCst);
@@ -168,8 +169,20 @@ fn the_last_workgroup_sees_what_the_others_wrote() -> Result<()> {
             let mut out = DeviceBuffer::zeros(&stream, 1)?;
             let config = LaunchConfig::explicit([grid, 1, 1], [block, 1, 1], 0);
             // The kernel's default allows no more than it asks for.
-            sum_of_all(&stream, config, x.len(), &inp, &mut sums, &mut done, &mut out)?;
-            assert_eq!(out.to_vec()?, [499_500], "{device}, {grid} workgroups of {block}");
+            sum_of_all(
+                &stream,
+                config,
+                x.len(),
+                &inp,
+                &mut sums,
+                &mut done,
+                &mut out,
+            )?;
+            assert_eq!(
+                out.to_vec()?,
+                [499_500],
+                "{device}, {grid} workgroups of {block}"
+            );
             assert_eq!(done.to_vec()?, [0], "{device}");
         }
     }

@@ -93,7 +93,12 @@ fn fast_functions_keep_their_bounds() -> Result<()> {
         for (i, &got) in out.to_vec()?.iter().enumerate() {
             let (row, v) = (i / x.len(), f64::from(x[i % x.len()]));
             let unit = |want: f64, ulps: f64| (want, ulps * want.abs() * 2_f64.powi(-23));
-            let log = |want: f64| (want, (4.0 * want.abs() * 2_f64.powi(-23)).max(2_f64.powi(-21)));
+            let log = |want: f64| {
+                (
+                    want,
+                    (4.0 * want.abs() * 2_f64.powi(-23)).max(2_f64.powi(-21)),
+                )
+            };
             let angle = |want: f64| (want, 2_f64.powi(-19).max(v * 2_f64.powi(-22)));
             let (want, bound) = match row {
                 0 => unit(1.0 / v, 2.0),

@@ -6,7 +6,11 @@ use library::kernels::groups::*;
 const COUNT: usize = 256;
 
 /// What `tiles` says that it writes, of tiles of `size` elements.
-fn expected<T: Copy + std::ops::Add<Output = T> + Default>(x: &[T], size: usize, by: usize) -> Vec<T> {
+fn expected<T: Copy + std::ops::Add<Output = T> + Default>(
+    x: &[T],
+    size: usize,
+    by: usize,
+) -> Vec<T> {
     let sum = |x: &[T]| x.iter().copied().reduce(|a, b| a + b).unwrap_or_default();
     let mut rows: [Vec<T>; 7] = Default::default();
     for tile in x.chunks(size) {
@@ -21,7 +25,9 @@ fn expected<T: Copy + std::ops::Add<Output = T> + Default>(x: &[T], size: usize,
                 at(Some(rank + by)),
                 tile[rank ^ by % size],
             ];
-            rows.iter_mut().zip(results).for_each(|(row, value)| row.push(value));
+            rows.iter_mut()
+                .zip(results)
+                .for_each(|(row, value)| row.push(value));
         }
     }
     rows.concat()
@@ -60,8 +66,11 @@ tiles! {
 
 #[test]
 fn tiles_vote() -> Result<()> {
-    let inputs: [Vec<u32>; 3] =
-        [(0..COUNT as u32).map(|i| i * i / 3).collect(), vec![7; COUNT], vec![8; COUNT]];
+    let inputs: [Vec<u32>; 3] = [
+        (0..COUNT as u32).map(|i| i * i / 3).collect(),
+        vec![7; COUNT],
+        vec![8; COUNT],
+    ];
     for device in Device::all()? {
         let stream = device.stream()?;
         for x in &inputs {
@@ -76,14 +85,18 @@ fn tiles_vote() -> Result<()> {
                 }
                 let mut rows: [Vec<u64>; 4] = Default::default();
                 for tile in x.chunks(size) {
-                    let bits = (0..).zip(tile).fold(0, |bits, (i, x)| bits | u64::from(x % 2) << i);
+                    let bits = (0..)
+                        .zip(tile)
+                        .fold(0, |bits, (i, x)| bits | u64::from(x % 2) << i);
                     let odd = u64::from(bits.count_ones());
                     let results = [bits, u64::from(odd > 0), u64::from(odd == size as u64), odd];
-                    rows.iter_mut().zip(results).for_each(|(row, value)| row.extend(vec![value; size]));
+                    rows.iter_mut()
+                        .zip(results)
+                        .for_each(|(row, value)| row.extend(vec![value; size]));
                 }
                 assert_eq!(out.to_vec()?, rows.concat(), "{size} on {device}");
-                let swapped =
-                    [1, 2, 4, 8, 16].map(|mask| (0..COUNT).map(|i| x[i ^ mask]).collect::<Vec<_>>());
+                let swapped = [1, 2, 4, 8, 16]
+                    .map(|mask| (0..COUNT).map(|i| x[i ^ mask]).collect::<Vec<_>>());
                 assert_eq!(exchanged.to_vec()?, swapped.concat(), "{device}");
             }
         }
@@ -95,9 +108,16 @@ fn tiles_vote() -> Result<()> {
 fn workgroups_of_any_shape() -> Result<()> {
     for device in Device::all()? {
         let stream = device.stream()?;
-        for block in
-            [[256, 1, 1], [1, 1, 1], [5, 1, 1], [32, 1, 1], [64, 1, 1], [33, 3, 1], [100, 1, 2], [1024, 1, 1]]
-        {
+        for block in [
+            [256, 1, 1],
+            [1, 1, 1],
+            [5, 1, 1],
+            [32, 1, 1],
+            [64, 1, 1],
+            [33, 3, 1],
+            [100, 1, 2],
+            [1024, 1, 1],
+        ] {
             let size = block.iter().product::<u32>() as usize;
             let count = 3 * size;
             let x: Vec<u32> = (0..count).map(|i| (i * 7919 % 1009) as u32).collect();
@@ -122,10 +142,16 @@ fn workgroups_of_any_shape() -> Result<()> {
                             u32::from(odd > 0) | u32::from(odd == size) << 1,
                             group[from as usize],
                         ];
-                        rows.iter_mut().zip(results).for_each(|(row, value)| row.push(value));
+                        rows.iter_mut()
+                            .zip(results)
+                            .for_each(|(row, value)| row.push(value));
                     }
                 }
-                assert_eq!(out.to_vec()?, rows.concat(), "workgroups of {block:?} on {device}");
+                assert_eq!(
+                    out.to_vec()?,
+                    rows.concat(),
+                    "workgroups of {block:?} on {device}"
+                );
             }
         }
     }

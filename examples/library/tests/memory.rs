@@ -8,9 +8,14 @@ fn places_do_not_overlap() -> Result<()> {
     for device in Device::all()? {
         let stream = device.stream()?;
         // What the launch gives: as much as the kernel asks for, none, an odd number of bytes, more than there are work-items.
-        let of_launch = [(LaunchConfig::auto(), 64)].into_iter().chain(
-            [0, 33, 400].map(|bytes| (LaunchConfig::explicit([1; 3], [64, 1, 1], bytes), bytes as usize / 2)),
-        );
+        let of_launch = [(LaunchConfig::auto(), 64)]
+            .into_iter()
+            .chain([0, 33, 400].map(|bytes| {
+                (
+                    LaunchConfig::explicit([1; 3], [64, 1, 1], bytes),
+                    bytes as usize / 2,
+                )
+            }));
         for (config, given) in of_launch {
             let expected: Vec<f32> = (0..7)
                 .flat_map(|row| {
@@ -32,9 +37,17 @@ fn places_do_not_overlap() -> Result<()> {
                 .collect();
             let mut out = DeviceBuffer::zeros(&stream, 7 * 64)?;
             places_f32(&stream, config, &mut out)?;
-            assert_eq!(out.to_vec()?, expected, "f32 with {given} elements of the launch on {device}");
+            assert_eq!(
+                out.to_vec()?,
+                expected,
+                "f32 with {given} elements of the launch on {device}"
+            );
             places_f16(&stream, config, &mut out)?;
-            assert_eq!(out.to_vec()?, expected, "f16 with {given} elements of the launch on {device}");
+            assert_eq!(
+                out.to_vec()?,
+                expected,
+                "f16 with {given} elements of the launch on {device}"
+            );
         }
     }
     Ok(())

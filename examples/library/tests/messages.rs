@@ -8,9 +8,12 @@ fn error_of(device: &Device, x: &[u32]) -> Result<String> {
     let stream = device.stream()?;
     let inp = DeviceBuffer::from_slice(&stream, x)?;
     let mut out = DeviceBuffer::zeros(&stream, x.len())?;
-    let result =
-        shares(&stream, LaunchConfig::auto(), x.len(), &inp, &mut out).and_then(|()| stream.synchronize());
-    Ok(result.err().map(|error| error.to_string()).unwrap_or_default())
+    let result = shares(&stream, LaunchConfig::auto(), x.len(), &inp, &mut out)
+        .and_then(|()| stream.synchronize());
+    Ok(result
+        .err()
+        .map(|error| error.to_string())
+        .unwrap_or_default())
 }
 
 #[test]
@@ -20,12 +23,19 @@ fn a_message_and_its_line_are_in_the_report() -> Result<()> {
         assert_eq!(error_of(device, &[1, 2, 50])?, "");
         for (x, text, at) in [
             ([1, 2, 0], "nothing to share among", "ensure!(x != 0"),
-            ([1, 2, 101], "it does not hold that x <= 100", "ensure!(x <= 100"),
+            (
+                [1, 2, 101],
+                "it does not hold that x <= 100",
+                "ensure!(x <= 100",
+            ),
         ] {
             let error = error_of(device, &x)?;
             assert!(error.contains(text), "{device}: {error}");
             let line = 1 + source.lines().position(|line| line.contains(at)).unwrap();
-            assert!(error.contains(&format!("messages.rs:{line}")), "{device}: {error}");
+            assert!(
+                error.contains(&format!("messages.rs:{line}")),
+                "{device}: {error}"
+            );
         }
     }
     Ok(())
@@ -39,20 +49,41 @@ fn panics_of_a_build_with_checks_say_what_they_are() -> Result<()> {
             let stream = device.stream()?;
             let inp = DeviceBuffer::from_slice(&stream, x)?;
             let mut out = DeviceBuffer::zeros(&stream, x.len())?;
-            products(&stream, LaunchConfig::auto(), x.len(), kind, by, &inp, &mut out)?;
+            products(
+                &stream,
+                LaunchConfig::auto(),
+                x.len(),
+                kind,
+                by,
+                &inp,
+                &mut out,
+            )?;
             out.to_vec()
         };
         assert_eq!(launch(0, 3, &[1, -2, 5])?, [3, -6, 15], "{device}");
         assert_eq!(launch(1, 0, &[2, 0, 1])?, [2, 0, 1], "{device}");
         for (kind, x, text, at) in [
-            (0, i32::MAX, "attempt to multiply with overflow", "0 => x * by"),
-            (1, 3, "a number that is not among the first three", "1 => *expect!"),
+            (
+                0,
+                i32::MAX,
+                "attempt to multiply with overflow",
+                "0 => x * by",
+            ),
+            (
+                1,
+                3,
+                "a number that is not among the first three",
+                "1 => *expect!",
+            ),
             (2, 0, "a kind that this kernel does not know", "_ => fail!"),
         ] {
             let error = launch(kind, 2, &[x]).unwrap_err().to_string();
             assert!(error.contains(text), "{device}: {error}");
             let line = 1 + source.lines().position(|line| line.contains(at)).unwrap();
-            assert!(error.contains(&format!("messages.rs:{line}")), "{device}: {error}");
+            assert!(
+                error.contains(&format!("messages.rs:{line}")),
+                "{device}: {error}"
+            );
         }
     }
     Ok(())

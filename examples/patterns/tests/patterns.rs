@@ -12,7 +12,10 @@ use patterns::kernels::transpose::{transpose_bf16, transpose_f16, transpose_f32}
 
 /// The kernels' own geometry, and one that fits nothing: few workgroups, of a wave and a part of one.
 fn geometries(lds_bytes: u32) -> [LaunchConfig; 2] {
-    [LaunchConfig::auto(), LaunchConfig::explicit([2, 1, 1], [100, 1, 1], lds_bytes)]
+    [
+        LaunchConfig::auto(),
+        LaunchConfig::explicit([2, 1, 1], [100, 1, 1], lds_bytes),
+    ]
 }
 
 /// Launches `$kernel(stream, config, $arguments…, out)` in each geometry on each device; `$check` sees what `out` has.
@@ -139,7 +142,9 @@ fn lanes_along_y_are_an_error_where_they_would_count_twice() -> Result<()> {
     let x = DeviceBuffer::from_slice(&stream, &[0.5_f32; 64])?;
     let mut bins = DeviceBuffer::zeros(&stream, 8)?;
     let two = LaunchConfig::explicit([1; 3], [32, 2, 1], 32);
-    let error = histogram_f32(&stream, two, 64, 8, 0.0, 1.0, &x, &mut bins).unwrap_err().to_string();
+    let error = histogram_f32(&stream, two, 64, 8, 0.0, 1.0, &x, &mut bins)
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("block.y == 1"), "{error}");
     Ok(())
 }

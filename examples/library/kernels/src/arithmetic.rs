@@ -58,7 +58,9 @@ pub unsafe fn places(
             let end = (clock::cycles(), clock::ticks());
             // The cycles are those of 20 bits on some targets.
             let passed = (end.0.wrapping_sub(start.0)) & 0xf_ffff;
-            times.add(at).write(u32::from(passed < 0x8_0000 && end.1 >= start.1));
+            times
+                .add(at)
+                .write(u32::from(passed < 0x8_0000 && end.1 >= start.1));
         }
     }
 }

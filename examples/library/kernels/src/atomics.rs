@@ -43,14 +43,24 @@ pub unsafe fn numbers<T: AtomicNumber + Scalar, const SCOPE: usize>(
             of(1).fetch_sub(x, scope, Ordering::Relaxed);
             of(2).fetch_min(x, scope, Ordering::Relaxed);
             of(3).fetch_max(x, scope, Ordering::Relaxed);
-            memory.atomic(0).fetch_add(x, Scope::Workgroup, Ordering::Relaxed);
-            memory.atomic(1).fetch_sub(x, Scope::Workgroup, Ordering::Relaxed);
-            memory.atomic(2).fetch_min(x, Scope::Workgroup, Ordering::Relaxed);
-            memory.atomic(3).fetch_max(x, Scope::Workgroup, Ordering::Relaxed);
+            memory
+                .atomic(0)
+                .fetch_add(x, Scope::Workgroup, Ordering::Relaxed);
+            memory
+                .atomic(1)
+                .fetch_sub(x, Scope::Workgroup, Ordering::Relaxed);
+            memory
+                .atomic(2)
+                .fetch_min(x, Scope::Workgroup, Ordering::Relaxed);
+            memory
+                .atomic(3)
+                .fetch_max(x, Scope::Workgroup, Ordering::Relaxed);
         }
         barrier_local();
         if id < 4 {
-            local.add(4 * workgroup_id_x() as usize + id).write(memory.get(id));
+            local
+                .add(4 * workgroup_id_x() as usize + id)
+                .write(memory.get(id));
         }
     }
 }
@@ -84,7 +94,11 @@ pub unsafe fn bits<T: AtomicBits + Scalar>(
         barrier_local();
         if i < count {
             let x = inp.add(i).read();
-            let start = if odd_are_local != 0 && i % 2 == 1 { memory.at(0) } else { global };
+            let start = if odd_are_local != 0 && i % 2 == 1 {
+                memory.at(0)
+            } else {
+                global
+            };
             let of = |place: usize| Atomic::from_ptr(start.add(place));
             of(0).fetch_and(x, Scope::Agent, Ordering::Relaxed);
             of(1).fetch_or(x, Scope::Agent, Ordering::Relaxed);
@@ -92,7 +106,9 @@ pub unsafe fn bits<T: AtomicBits + Scalar>(
         }
         barrier_local();
         if id < 3 {
-            local.add(3 * workgroup_id_x() as usize + id).write(memory.get(id));
+            local
+                .add(3 * workgroup_id_x() as usize + id)
+                .write(memory.get(id));
         }
     }
 }
@@ -120,7 +136,11 @@ pub unsafe fn pairs<T: Float>(
 ) where
     Pair<T>: AtomicNumber,
 {
-    let (inp, global, local) = (inp.cast::<Pair<T>>(), global.cast::<Pair<T>>(), local.cast::<Pair<T>>());
+    let (inp, global, local) = (
+        inp.cast::<Pair<T>>(),
+        global.cast::<Pair<T>>(),
+        local.cast::<Pair<T>>(),
+    );
     let (id, i) = (local_id_x() as usize, global_id_x());
     let memory = workgroup_memory!([Pair<T>; 4]);
     // SAFETY: as for `numbers`
@@ -215,7 +235,8 @@ pub unsafe fn exchanges<T: AtomicNumber + Scalar>(
         unsafe {
             let x = inp.add(i).read();
             let slot = Atomic::from_ptr(slots.add(i % places));
-            out.add(i).write(slot.swap(x, Scope::Agent, Ordering::Relaxed));
+            out.add(i)
+                .write(slot.swap(x, Scope::Agent, Ordering::Relaxed));
             // What `fetch_max` does, by hand.
             let largest = Atomic::from_ptr(largest);
             let mut seen = largest.load(Scope::Agent, Ordering::Relaxed);

@@ -62,7 +62,11 @@ pub unsafe fn functions<T: Scalar + Math>(
 /// # Safety
 /// The memory is what the attribute says, and no one else writes it.
 #[amdgpu_kernel(launch(workgroup = 64, items = count))]
-pub unsafe fn fast_functions(count: usize, #[len(count)] x: *const f32, #[len(13 * count)] out: *mut f32) {
+pub unsafe fn fast_functions(
+    count: usize,
+    #[len(count)] x: *const f32,
+    #[len(13 * count)] out: *mut f32,
+) {
     global_stride(count, |i| {
         // SAFETY: the index is below `count`, and there are as many rows
         unsafe {

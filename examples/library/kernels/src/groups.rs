@@ -44,7 +44,12 @@ pub unsafe fn waves<T: Scalar + wave::Lane>(
 }
 
 #[inline(always)]
-fn tile_of<T: Scalar + wave::Lane, const N: u32>(count: usize, by: u32, inp: *const T, out: *mut T) {
+fn tile_of<T: Scalar + wave::Lane, const N: u32>(
+    count: usize,
+    by: u32,
+    inp: *const T,
+    out: *mut T,
+) {
     let (tile, i) = (Tile::<N>::here(), global_id_x());
     // SAFETY: the callers require as many elements as there are work-items, and seven times as many results
     unsafe {
@@ -83,7 +88,12 @@ pub unsafe fn votes<const N: u32>(
     unsafe {
         let x = inp.add(i).read();
         let odd = x % 2 == 1;
-        let results = [tile.ballot(odd), tile.any(odd).into(), tile.all(odd).into(), tile.count(odd).into()];
+        let results = [
+            tile.ballot(odd),
+            tile.any(odd).into(),
+            tile.all(odd).into(),
+            tile.count(odd).into(),
+        ];
         let mut row = 0;
         while row < 4 {
             out.add(row * count + i).write(results[row]);
@@ -92,9 +102,15 @@ pub unsafe fn votes<const N: u32>(
         let whole = Tile::<32>::here();
         exchanged.add(i).write(whole.exchange::<1, _>(x));
         exchanged.add(count + i).write(whole.exchange::<2, _>(x));
-        exchanged.add(2 * count + i).write(whole.exchange::<4, _>(x));
-        exchanged.add(3 * count + i).write(whole.exchange::<8, _>(x));
-        exchanged.add(4 * count + i).write(whole.exchange::<16, _>(x));
+        exchanged
+            .add(2 * count + i)
+            .write(whole.exchange::<4, _>(x));
+        exchanged
+            .add(3 * count + i)
+            .write(whole.exchange::<8, _>(x));
+        exchanged
+            .add(4 * count + i)
+            .write(whole.exchange::<16, _>(x));
     }
 }
 
@@ -115,8 +131,13 @@ pub unsafe fn workgroups(
     // SAFETY: there are as many elements as work-items
     unsafe {
         let x = inp.add(i).read();
-        let (largest, place) =
-            group.reduce((x, group.rank()), |a, b| if b.0 > a.0 || b.0 == a.0 && b.1 < a.1 { b } else { a });
+        let (largest, place) = group.reduce((x, group.rank()), |a, b| {
+            if b.0 > a.0 || b.0 == a.0 && b.1 < a.1 {
+                b
+            } else {
+                a
+            }
+        });
         let odd = x % 2 == 1;
         let results = [
             largest,

@@ -42,8 +42,19 @@ pub unsafe fn places<T: Float>(
     unsafe {
         row.set(id, T::from_f32(id as f32));
         twin.set(id, T::from_f32(64.0 + id as f32));
-        matrix.at(id / 32).cast::<u16>().add(id % 32).write(128 + id as u16);
-        notes.set(id, Note { number: 192 + id as u32, weight: id as f64 * 0.5, tag: id as u8 });
+        matrix
+            .at(id / 32)
+            .cast::<u16>()
+            .add(id % 32)
+            .write(128 + id as u16);
+        notes.set(
+            id,
+            Note {
+                number: 192 + id as u32,
+                weight: id as f64 * 0.5,
+                tag: id as u8,
+            },
+        );
         if id < given.len() {
             given.set(id, 256 + id as u16);
         }
@@ -58,7 +69,11 @@ pub unsafe fn places<T: Float>(
             twin.get(other).to_f32(),
             f32::from(matrix.at(other / 32).cast::<u16>().add(other % 32).read()),
             note.number as f32 + note.weight as f32 + f32::from(note.tag),
-            if other < given.len() { f32::from(given.get(other)) } else { -1.0 },
+            if other < given.len() {
+                f32::from(given.get(other))
+            } else {
+                -1.0
+            },
             *old.add(other) as f32,
             f32::from(single.read()) + given.len() as f32,
         ];
@@ -83,7 +98,10 @@ fn mailbox() -> *mut u32 {
 #[amdgpu_kernel(launch(workgroup = 64, grid = [1, 1, 1]))]
 pub unsafe fn same_place(#[len(1)] out: *mut u32) {
     let (first, second) = (mailbox(), mailbox());
-    let (a, b) = (workgroup_memory!(u32).as_ptr(), workgroup_memory!(u32).as_ptr());
+    let (a, b) = (
+        workgroup_memory!(u32).as_ptr(),
+        workgroup_memory!(u32).as_ptr(),
+    );
     // SAFETY: one work-item writes and reads
     unsafe {
         if local_id_x() == 0 {

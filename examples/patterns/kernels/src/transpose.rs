@@ -36,7 +36,10 @@ pub unsafe fn transpose<T: Scalar>(
             let (r, c) = (i / TILE, i % TILE);
             if top + r < rows && left + c < cols {
                 // SAFETY: the element is in the matrix, and its place in the tile.
-                unsafe { tile.add(r * PITCH + c).write(*inp.add((top + r) * cols + left + c)) };
+                unsafe {
+                    tile.add(r * PITCH + c)
+                        .write(*inp.add((top + r) * cols + left + c))
+                };
             }
         });
         // The whole tile is written before anyone reads it.
@@ -45,7 +48,10 @@ pub unsafe fn transpose<T: Scalar>(
             let (c, r) = (i / TILE, i % TILE);
             if top + r < rows && left + c < cols {
                 // SAFETY: as above; another work-item wrote this place before the barrier.
-                unsafe { out.add((left + c) * rows + top + r).write(*tile.add(r * PITCH + c)) };
+                unsafe {
+                    out.add((left + c) * rows + top + r)
+                        .write(*tile.add(r * PITCH + c))
+                };
             }
         });
         // Everyone has read it before the next tile overwrites it.

@@ -88,3 +88,39 @@ fn panics_of_a_build_with_checks_say_what_they_are() -> Result<()> {
     }
     Ok(())
 }
+
+/// In a process of its own, whose output another test reads.
+const PRINTS: &str = "LIBRARY_PRINTS";
+
+#[test]
+fn prints_where_it_is_asked_to() -> Result<()> {
+    if std::env::var_os(PRINTS).is_none() {
+        return Ok(());
+    }
+    for device in Device::all()? {
+        let stream = device.stream()?;
+        let x: Vec<i32> = (0..130).map(|i| if i % 60 == 7 { 100 + i } else { -5 }).collect();
+        let inp = DeviceBuffer::from_slice(&stream, &x)?;
+        prints(&stream, LaunchConfig::auto(), x.len(), &inp)?;
+        stream.synchronize()?;
+    }
+    Ok(())
+}
+
+#[test]
+fn what_kernels_print_is_on_standard_output() -> Result<()> {
+    let output = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "prints_where_it_is_asked_to", "--nocapture"])
+        .env(PRINTS, "1")
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let devices = Device::all()?.len();
+    for i in [7, 67, 127] {
+        let half = f64::from(100 + i) / 2.0;
+        let line = format!("place {i}: {} is above its neighbour, {half:.2} is half of it\n", 100 + i);
+        assert_eq!(text.matches(&line).count(), devices, "{text}");
+    }
+    assert_eq!(text.matches("neighbour").count(), 3 * devices, "{text}");
+    Ok(())
+}

@@ -31,6 +31,7 @@ pub mod math;
 pub mod matrix;
 pub mod memory;
 mod number;
+pub mod print;
 #[doc(hidden)]
 pub mod record;
 pub mod report;

@@ -66,6 +66,12 @@ unsafe extern "C" {
 
 #[cfg(target_arch = "amdgpu")]
 unsafe extern "C" {
+    /// The buffer for calls of the host, or null.
+    pub(crate) fn amdgpu_device_host_calls() -> *mut u8;
+    /// Interrupts the host for an event of HSA's.
+    pub(crate) fn amdgpu_device_interrupt(event: u32);
+    /// As the other types' above, of signed bytes.
+    pub(crate) fn amdgpu_device_matrix_i8(sums: *mut i32, a: *const u32, b: *const u32);
     /// The same address, in global memory.
     pub(crate) fn amdgpu_device_global(address: usize) -> *const u8;
     /// No instruction is scheduled across.

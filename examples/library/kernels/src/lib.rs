@@ -11,6 +11,8 @@ pub mod atomics;
 pub mod functions;
 #[cfg(feature = "groups")]
 pub mod groups;
+#[cfg(feature = "matrices")]
+pub mod matrices;
 #[cfg(feature = "memory")]
 pub mod memory;
 #[cfg(feature = "messages")]

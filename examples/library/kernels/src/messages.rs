@@ -1,7 +1,7 @@
 //! Kernels that stop with a message.
 
 use amdgpu_device::prelude::*;
-use amdgpu_device::{ensure, expect, fail};
+use amdgpu_device::{ensure, expect, fail, printf};
 
 /// `out[i] = 100 / inp[i]`, of numbers that are not 0.
 ///
@@ -45,5 +45,20 @@ pub unsafe fn products(
         };
         // SAFETY: as above
         unsafe { out.add(i).write(value) };
+    });
+}
+
+/// Prints each number that is larger than the one before it, with its place, both as an integer and as a float.
+///
+/// # Safety
+/// The memory is what the attribute says.
+#[amdgpu_kernel(launch(workgroup = 64, items = count))]
+pub unsafe fn prints(count: usize, #[len(count)] inp: *const i32) {
+    global_stride(count, |i| {
+        // SAFETY: the index is below `count`
+        let (x, before) = unsafe { (*inp.add(i), *inp.add(i.max(1) - 1)) };
+        if x > before {
+            printf!("place %llu: %d is above its neighbour, %.2f is half of it\n", i, x, x as f32 / 2.0);
+        }
     });
 }

@@ -161,6 +161,24 @@ define linkonce_odr hidden i64 @amdgpu_device_forget_uniform(i64 %x) alwaysinlin
   ret i64 %same
 }
 
+; Where the metadata has hidden_hostcall_buffer.
+define linkonce_odr hidden ptr @amdgpu_device_host_calls() alwaysinline nounwind {
+  %args = call ptr addrspace(4) @llvm.amdgcn.implicitarg.ptr()
+  %at = getelementptr inbounds i8, ptr addrspace(4) %args, i64 80
+  %buffer = load ptr, ptr addrspace(4) %at, align 8, !invariant.load !0
+  ret ptr %buffer
+}
+
+; Message 1, with the event in m0.
+define linkonce_odr hidden void @amdgpu_device_interrupt(i32 %event) alwaysinline nounwind {
+  %low = and i32 %event, 255
+  %same = call i32 @llvm.amdgcn.readfirstlane.i32(i32 %low)
+  call void @llvm.amdgcn.s.sendmsg(i32 1, i32 %same)
+  ret void
+}
+
+declare void @llvm.amdgcn.s.sendmsg(i32 immarg, i32) nounwind
+
 ; A trap of whose message the emulator looks for in s[0:3]: address, length, and `TEXT`.
 define linkonce_odr hidden void @amdgpu_device_fail(ptr %text, i32 %length) alwaysinline cold noreturn nounwind {
   %address = ptrtoint ptr %text to i64

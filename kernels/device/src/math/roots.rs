@@ -135,9 +135,8 @@ pub(super) fn fmod<T: Root>(x: T, y: T) -> T {
     // 2^e ≤ b
     let e = if b < T::LEAST_NORMAL { lifted.exponent() - T::LIFT_BITS } else { b.exponent() };
     while r >= b {
-        // A subnormal remainder is less than the least normal number.
-        let most = if r < T::LEAST_NORMAL { T::LEAST_NORMAL } else { r };
-        let shift = most.exponent() - e - T::QUOTIENT_BITS;
+        // Both are subnormal where the remainder is: one quotient has all bits.
+        let shift = if r < T::LEAST_NORMAL { 0 } else { r.exponent() - e - T::QUOTIENT_BITS };
         let shift = if shift < 0 { 0 } else { shift };
         let digit = b * T::exp2i(shift >> 1) * T::exp2i(shift - (shift >> 1));
         let next = (r / digit).trunc().fma(-digit, r);

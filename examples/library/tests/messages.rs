@@ -99,7 +99,9 @@ fn prints_where_it_is_asked_to() -> Result<()> {
     }
     for device in Device::all()? {
         let stream = device.stream()?;
-        let x: Vec<i32> = (0..130).map(|i| if i % 60 == 7 { 100 + i } else { -5 }).collect();
+        let x: Vec<i32> = (0..130)
+            .map(|i| if i % 60 == 7 { 100 + i } else { -5 })
+            .collect();
         let inp = DeviceBuffer::from_slice(&stream, &x)?;
         prints(&stream, LaunchConfig::auto(), x.len(), &inp)?;
         stream.synchronize()?;
@@ -118,7 +120,10 @@ fn what_kernels_print_is_on_standard_output() -> Result<()> {
     let devices = Device::all()?.len();
     for i in [7, 67, 127] {
         let half = f64::from(100 + i) / 2.0;
-        let line = format!("place {i}: {} is above its neighbour, {half:.2} is half of it\n", 100 + i);
+        let line = format!(
+            "place {i}: {} is above its neighbour, {half:.2} is half of it\n",
+            100 + i
+        );
         assert_eq!(text.matches(&line).count(), devices, "{text}");
     }
     assert_eq!(text.matches("neighbour").count(), 3 * devices, "{text}");

@@ -58,7 +58,12 @@ pub unsafe fn prints(count: usize, #[len(count)] inp: *const i32) {
         // SAFETY: the index is below `count`
         let (x, before) = unsafe { (*inp.add(i), *inp.add(i.max(1) - 1)) };
         if x > before {
-            printf!("place %llu: %d is above its neighbour, %.2f is half of it\n", i, x, x as f32 / 2.0);
+            printf!(
+                "place %llu: %d is above its neighbour, %.2f is half of it\n",
+                i,
+                x,
+                x as f32 / 2.0
+            );
         }
     });
 }

@@ -42,7 +42,7 @@
 use super::{CHUNKS, Chunk, Matrix, RESULTS, SIDE, source};
 use crate::fused::{Dot, Fused};
 use crate::memory::load;
-use crate::{Number, bf16, bytes, f8e4m3, f16, wave};
+use crate::{Number, Scalar, bf16, bytes, f8e4m3, f16, wave};
 
 /// An element type of tiles.
 pub trait TileElement: Copy {
@@ -164,7 +164,7 @@ impl<T: TileElement> Tile<T> {
 macro_rules! floats {
     ($($t:ident)*) => {$(
         impl TileElement for $t {
-            type Sum = <$t as crate::Scalar>::Acc;
+            type Sum = <$t as Scalar>::Acc;
             #[inline(always)]
             fn has_instructions() -> bool {
                 <$t as Matrix>::supported()
@@ -195,7 +195,7 @@ impl TileElement for i8 {
 
     #[inline(always)]
     fn has_instructions() -> bool {
-        f16::supported()
+        <f16 as Matrix>::supported()
     }
 
     #[inline(always)]
@@ -237,7 +237,7 @@ impl TileElement for i8 {
 
     #[inline(always)]
     fn place(lane: u32, i: u32) -> (u32, u32) {
-        f16::place(lane, i)
+        <f16 as Matrix>::place(lane, i)
     }
 }
 
@@ -265,7 +265,7 @@ impl TileElement for f8e4m3 {
 
     #[inline(always)]
     fn has_instructions() -> bool {
-        f16::supported()
+        <f16 as Matrix>::supported()
     }
 
     /// Twice as many bytes are two steps. Which elements are in which does not matter, as long as A and B agree.
@@ -290,6 +290,6 @@ impl TileElement for f8e4m3 {
 
     #[inline(always)]
     fn place(lane: u32, i: u32) -> (u32, u32) {
-        f16::place(lane, i)
+        <f16 as Matrix>::place(lane, i)
     }
 }

@@ -132,7 +132,9 @@ fn matrix(gfx: Gfx) -> &'static str {
         (_, Gfx::Gfx906 | Gfx::Gfx908) => {
             concat!(include_str!("shim/no_matrix.ll"), include_str!("shim/no_matrix64.ll"))
         }
-        (Generation::Cdna, Gfx::Gfx90a) => concat!(include_str!("shim/mfma.ll"), include_str!("shim/mfma_i8.ll")),
+        (Generation::Cdna, Gfx::Gfx90a) => {
+            concat!(include_str!("shim/mfma.ll"), include_str!("shim/mfma_i8.ll"))
+        }
         (Generation::Cdna, _) => concat!(include_str!("shim/mfma.ll"), include_str!("shim/mfma_i8_wide.ll")),
         (Generation::Gfx11, _) => include_str!("shim/wmma.ll"),
         (Generation::Gfx10 | Generation::Gfx12, _) => include_str!("shim/no_matrix.ll"),

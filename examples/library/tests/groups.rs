@@ -157,3 +157,43 @@ fn workgroups_of_any_shape() -> Result<()> {
     }
     Ok(())
 }
+
+#[test]
+fn workgroups_wait_for_each_other() -> Result<()> {
+    for device in Device::all()? {
+        let stream = device.stream()?;
+        for (count, rounds, grid, block) in [(1000, 6, 4, 64), (300, 5, 7, 32), (5, 2, 3, 64)] {
+            let mut expected: Vec<u32> = (0..count as u32).collect();
+            for _ in 0..rounds {
+                let at = |i: usize| expected[i % count];
+                expected = (0..count)
+                    .map(|i| at(i + count - 1).wrapping_add(at(i + 1)))
+                    .collect();
+            }
+            let start: Vec<u32> = (0..count as u32).collect();
+            let mut values = DeviceBuffer::from_slice(&stream, &start)?;
+            let mut next = DeviceBuffer::zeros(&stream, count)?;
+            let config = LaunchConfig::cooperative([grid, 1, 1], [block, 1, 1], 0);
+            ring(&stream, config, count, rounds, &mut values, &mut next)?;
+            let result = if rounds % 2 == 0 { values } else { next };
+            assert_eq!(result.to_vec()?, expected, "{grid} workgroups on {device}");
+        }
+        if device.is_emulated() {
+            let mut values = DeviceBuffer::zeros(&stream, 100)?;
+            let mut next = DeviceBuffer::zeros(&stream, 100)?;
+            let error = ring(
+                &stream,
+                LaunchConfig::auto(),
+                100,
+                1,
+                &mut values,
+                &mut next,
+            )
+            .and_then(|()| stream.synchronize())
+            .unwrap_err()
+            .to_string();
+            assert!(error.contains("a cooperative launch alone"), "{error}");
+        }
+    }
+    Ok(())
+}

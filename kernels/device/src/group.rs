@@ -537,3 +537,61 @@ impl Group for Workgroup {
         uniform(all)
     }
 }
+
+/// All work-items of a cooperative launch, whose workgroups run at the same time and so may wait for each other.
+///
+/// The host launches with `LaunchConfig::cooperative`. On an AMD GPU, and emulated, the kernel stops with a message in any other
+/// launch; on an NVIDIA GPU such a launch may wait for ever. One cooperative launch of a code object runs at a time.
+#[derive(Clone, Copy, Debug)]
+pub struct Grid(());
+
+impl Grid {
+    /// The grid of this launch.
+    #[inline(always)]
+    pub fn here() -> Self {
+        #[cfg(target_arch = "amdgpu")]
+        // SAFETY: an address
+        if unsafe { crate::shim::amdgpu_device_grid_info() }.is_null() {
+            crate::fail!("workgroups can wait for each other in a cooperative launch alone");
+        }
+        Grid(())
+    }
+
+    /// How many workgroups it has.
+    #[inline(always)]
+    pub fn workgroups(self) -> u32 {
+        grid::workgroups_x() * grid::workgroups_y() * grid::workgroups_z()
+    }
+
+    /// Waits for all work-items of the grid; what they wrote before, to global memory, is then seen by all of them. All of them
+    /// must come here.
+    #[inline(always)]
+    pub fn sync(self) {
+        if HOST {
+            return;
+        }
+        fence(Scope::Agent, Ordering::Release);
+        barrier();
+        #[cfg(any(target_arch = "amdgpu", target_arch = "nvptx64"))]
+        if crate::id::local() == 0 {
+            use crate::atomic::Atomic;
+            // SAFETY: the module's own words, which only this function uses
+            let (arrived, turn) = unsafe {
+                let words = crate::shim::amdgpu_device_grid_barrier();
+                (Atomic::from_ptr(words), Atomic::from_ptr(words.add(1)))
+            };
+            let before = turn.load(Scope::Agent, Ordering::Acquire);
+            if arrived.fetch_add(1, Scope::Agent, Ordering::AcqRel) == self.workgroups() - 1 {
+                arrived.store(0, Scope::Agent, Ordering::Relaxed);
+                turn.fetch_add(1, Scope::Agent, Ordering::AcqRel);
+            } else {
+                while turn.load(Scope::Agent, Ordering::Acquire) == before {
+                    #[cfg(target_arch = "amdgpu")]
+                    core::arch::amdgpu::s_sleep::<1>();
+                }
+            }
+        }
+        barrier();
+        fence(Scope::Agent, Ordering::Acquire);
+    }
+}

@@ -97,7 +97,11 @@ pub fn print<const VALUES: usize>(text: &'static str, format: &[u64], values: [(
             // SAFETY: no number is longer than a word
             unsafe {
                 let place = memory.as_mut_ptr().cast::<u8>().add(at);
-                if bytes == 8 { place.cast::<u64>().write(word) } else { place.cast::<u32>().write(word as u32) }
+                if bytes == 8 {
+                    place.cast::<u64>().write(word)
+                } else {
+                    place.cast::<u32>().write(word as u32)
+                }
             }
             at += bytes;
         }
@@ -160,7 +164,8 @@ mod host {
         let (mut sent, mut number) = (0, 0_u64);
         while sent < count {
             let now = (count - sent).min(WORDS);
-            let first = u64::from(sent == 0) | u64::from(sent + now == count) << 1 | (now as u64) << 5 | number << 8;
+            let first =
+                u64::from(sent == 0) | u64::from(sent + now == count) << 1 | (now as u64) << 5 | number << 8;
             let word = |i: usize| {
                 let at = sent + i;
                 if at == 0 || i >= now {
@@ -198,7 +203,8 @@ mod host {
                 loop {
                     // 0 is no packet: another wave gives one back.
                     if name != 0 {
-                        let next = Atomic::from_ptr(&raw mut (*of(name)).next).load(Scope::System, Ordering::Relaxed);
+                        let next = Atomic::from_ptr(&raw mut (*of(name)).next)
+                            .load(Scope::System, Ordering::Relaxed);
                         if free.compare_exchange(name, next, Scope::System, Ordering::AcqRel).is_ok() {
                             break;
                         }
@@ -209,7 +215,12 @@ mod host {
             }
             let name = wave::first_usize(name as usize) as u64;
             let header = of(name);
-            let words = (*buffer).payloads.add((name & mask) as usize).cast::<[u64; 8]>().add(lane as usize).cast::<u64>();
+            let words = (*buffer)
+                .payloads
+                .add((name & mask) as usize)
+                .cast::<[u64; 8]>()
+                .add(lane as usize)
+                .cast::<u64>();
             words.write(first);
             crate::unroll!(WORDS, I => words.add(1 + I).write(word(I)));
             if leads {

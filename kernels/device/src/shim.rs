@@ -7,6 +7,8 @@ unsafe extern "C" {
     pub(crate) fn amdgpu_device_workgroup_memory() -> *mut u8;
     /// The same value, which the build takes for uniform in the workgroup.
     pub(crate) fn amdgpu_device_uniform_in_workgroup(value: u32) -> u32;
+    /// Two words of the module's, zero at first, for the barrier of a grid.
+    pub(crate) fn amdgpu_device_grid_barrier() -> *mut u32;
     /// Ends the kernel with a text.
     pub(crate) fn amdgpu_device_fail(text: *const u8, len: u32) -> !;
     /// Bytes of workgroup memory that the launch gave.
@@ -66,6 +68,8 @@ unsafe extern "C" {
 
 #[cfg(target_arch = "amdgpu")]
 unsafe extern "C" {
+    /// What a cooperative launch's workgroups have in common; null in other launches.
+    pub(crate) fn amdgpu_device_grid_info() -> *const u8;
     /// The buffer for calls of the host, or null.
     pub(crate) fn amdgpu_device_host_calls() -> *mut u8;
     /// Interrupts the host for an event of HSA's.

@@ -1,7 +1,7 @@
 //! Work-items that exchange values.
 
 use amdgpu_device::grid::{global_id_x, workgroup_id_x};
-use amdgpu_device::group::{Group, Tile, Workgroup};
+use amdgpu_device::group::{Grid, Group, Tile, Workgroup};
 use amdgpu_device::prelude::*;
 use amdgpu_device::wave;
 
@@ -153,5 +153,33 @@ pub unsafe fn workgroups(
             out.add(row * count + i).write(results[row]);
             row += 1;
         }
+    }
+}
+
+/// `rounds` times: each element becomes the sum of its two neighbours, of a ring. `next` is for the elements in between.
+///
+/// # Safety
+/// The memory is what the attribute says, and no one else writes it.
+#[amdgpu_kernel(launch(workgroup = 64, items = count))]
+pub unsafe fn ring(
+    #[requires(count >= 1)] count: usize,
+    rounds: u32,
+    #[len(count)] values: *mut u32,
+    #[len(count)] next: *mut u32,
+) {
+    let grid = Grid::here();
+    let (mut from, mut to, mut round) = (values, next, 0);
+    while round < rounds {
+        global_stride(count, |i| {
+            // SAFETY: the neighbours exist, and nobody writes them before all have read them
+            unsafe {
+                let left = *from.add(if i == 0 { count - 1 } else { i - 1 });
+                let right = *from.add(if i + 1 == count { 0 } else { i + 1 });
+                to.add(i).write(left.wrapping_add(right));
+            }
+        });
+        grid.sync();
+        (from, to) = (to, from);
+        round += 1;
     }
 }

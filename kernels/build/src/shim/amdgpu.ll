@@ -30,6 +30,21 @@ define linkonce_odr hidden ptr @amdgpu_device_error_slot() alwaysinline nounwind
   ret ptr addrspacecast (ptr addrspace(1) @amdgpu_device_error to ptr)
 }
 
+; How many workgroups have arrived, and how often all have.
+@amdgpu_device_grid_words = internal addrspace(1) global [2 x i32] zeroinitializer, align 8
+
+define linkonce_odr hidden ptr @amdgpu_device_grid_barrier() alwaysinline nounwind {
+  ret ptr addrspacecast (ptr addrspace(1) @amdgpu_device_grid_words to ptr)
+}
+
+; Where the metadata has hidden_multigrid_sync_arg.
+define linkonce_odr hidden ptr @amdgpu_device_grid_info() alwaysinline nounwind {
+  %args = call ptr addrspace(4) @llvm.amdgcn.implicitarg.ptr()
+  %at = getelementptr inbounds i8, ptr addrspace(4) %args, i64 88
+  %info = load ptr, ptr addrspace(4) %at, align 8, !invariant.load !0
+  ret ptr %info
+}
+
 @amdgpu_device_fixed_4k = internal addrspace(3) global [4096 x i8] poison, align 16
 @amdgpu_device_fixed_8k = internal addrspace(3) global [8192 x i8] poison, align 16
 @amdgpu_device_fixed_16k = internal addrspace(3) global [16384 x i8] poison, align 16

@@ -35,6 +35,13 @@ define linkonce_odr hidden i32 @amdgpu_device_uniform_in_workgroup(i32 %value) a
   ret i32 %uniform
 }
 
+; How many workgroups have arrived, and how often all have.
+@amdgpu_device_grid_words = internal addrspace(1) global [2 x i32] zeroinitializer, align 8
+
+define linkonce_odr hidden ptr @amdgpu_device_grid_barrier() alwaysinline nounwind {
+  ret ptr addrspacecast (ptr addrspace(1) @amdgpu_device_grid_words to ptr)
+}
+
 @amdgpu_device_fixed_4k = internal addrspace(3) global [4096 x i8] poison, align 16
 @amdgpu_device_fixed_8k = internal addrspace(3) global [8192 x i8] poison, align 16
 @amdgpu_device_fixed_16k = internal addrspace(3) global [16384 x i8] poison, align 16

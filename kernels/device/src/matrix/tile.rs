@@ -54,11 +54,7 @@ pub trait TileElement: Copy {
     fn has_instructions() -> bool;
     /// The results with the products of a step added, by matrix instructions.
     #[doc(hidden)]
-    fn multiply(
-        a: [Chunk; CHUNKS],
-        b: [Chunk; CHUNKS],
-        sums: [Self::Sum; RESULTS],
-    ) -> [Self::Sum; RESULTS];
+    fn multiply(a: [Chunk; CHUNKS], b: [Chunk; CHUNKS], sums: [Self::Sum; RESULTS]) -> [Self::Sum; RESULTS];
     /// `sum` plus the products of the elements of two chunks.
     #[doc(hidden)]
     fn dot(a: Chunk, b: Chunk, sum: Self::Sum) -> Self::Sum;
@@ -212,7 +208,8 @@ impl TileElement for i8 {
         #[cfg(target_arch = "nvptx64")]
         {
             // A chunk is 16 bytes of row g or g + 8: two instructions of 32 bytes for each 8 rows of B.
-            let [mut low, mut high] = [[sums[0], sums[1], sums[2], sums[3]], [sums[4], sums[5], sums[6], sums[7]]];
+            let [mut low, mut high] =
+                [[sums[0], sums[1], sums[2], sums[3]], [sums[4], sums[5], sums[6], sums[7]]];
             let mut word = 0;
             while word < 4 {
                 let rows = [a[0][word], a[1][word], a[0][word + 1], a[1][word + 1]];
@@ -254,7 +251,8 @@ fn to_half(byte: u32) -> f16 {
 #[inline(always)]
 fn halves(low: u32, high: u32) -> Chunk {
     let pair = |word: u32, at: u32| {
-        let [a, b] = [word >> at & 0xff, word >> (at + 8) & 0xff].map(|byte| u32::from(to_half(byte).to_bits()));
+        let [a, b] =
+            [word >> at & 0xff, word >> (at + 8) & 0xff].map(|byte| u32::from(to_half(byte).to_bits()));
         a | b << 16
     };
     [pair(low, 0), pair(low, 16), pair(high, 0), pair(high, 16)]

@@ -179,10 +179,24 @@ impl Function {
         stream: hipStream_t,
         params: &mut [*mut c_void],
     ) -> Result<()> {
-        let Resolved { grid, block, lds_bytes } = geometry;
+        let Resolved { grid, block, lds_bytes, cooperative } = geometry;
         let function: hipFunction_t = self.entry().handle();
         // SAFETY: as promised by the caller.
         unsafe {
+            if cooperative {
+                return hip!(hipModuleLaunchCooperativeKernel(
+                    function,
+                    grid[0],
+                    grid[1],
+                    grid[2],
+                    block[0],
+                    block[1],
+                    block[2],
+                    lds_bytes,
+                    stream,
+                    params.as_mut_ptr(),
+                ));
+            }
             hip!(hipModuleLaunchKernel(
                 function,
                 grid[0],

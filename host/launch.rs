@@ -19,6 +19,16 @@ pub enum LaunchConfig {
         /// Bytes of workgroup memory (LDS) in addition to the kernel's own.
         lds_bytes: u32,
     },
+    /// The same, of workgroups that may wait for each other (`group::Grid` in the kernel): all of them run at the same time, and
+    /// the launch is an error if the device has no room for that.
+    Cooperative {
+        /// Workgroups in x, y and z.
+        grid: [u32; 3],
+        /// Lanes of a workgroup in x, y and z.
+        block: [u32; 3],
+        /// Bytes of workgroup memory (LDS) in addition to the kernel's own.
+        lds_bytes: u32,
+    },
 }
 
 impl LaunchConfig {
@@ -40,6 +50,11 @@ impl LaunchConfig {
     pub const fn explicit(grid: [u32; 3], block: [u32; 3], lds_bytes: u32) -> Self {
         LaunchConfig::Explicit { grid, block, lds_bytes }
     }
+
+    /// `grid` workgroups of `block` lanes with `lds_bytes` of workgroup memory each, which may wait for each other.
+    pub const fn cooperative(grid: [u32; 3], block: [u32; 3], lds_bytes: u32) -> Self {
+        LaunchConfig::Cooperative { grid, block, lds_bytes }
+    }
 }
 
 /// A geometry in numbers.
@@ -48,6 +63,8 @@ pub(crate) struct Resolved {
     pub grid: [u32; 3],
     pub block: [u32; 3],
     pub lds_bytes: u32,
+    /// Whether workgroups may wait for each other.
+    pub cooperative: bool,
 }
 
 /// The most lanes that a grid can have in x: a dispatch packet counts lanes in 32 bits.
@@ -73,11 +90,14 @@ impl Resolved {
         if rows == Some(0) {
             return Ok(None);
         }
-        if let LaunchConfig::Explicit { grid, block, lds_bytes } = config {
+        let cooperative = matches!(config, LaunchConfig::Cooperative { .. });
+        if let LaunchConfig::Explicit { grid, block, lds_bytes }
+        | LaunchConfig::Cooperative { grid, block, lds_bytes } = config
+        {
             if let Some(rows) = rows.filter(|&rows| rows != u128::from(grid[0]) || grid[1..] != [1, 1]) {
                 return Err(Error::GridIsNotRows { kernel: name.to_owned(), grid, rows });
             }
-            return Ok(Some(Resolved { grid, block, lds_bytes }));
+            return Ok(Some(Resolved { grid, block, lds_bytes, cooperative }));
         }
         let no_geometry = || Error::NoGeometry { kernel: name.to_owned() };
         let geometry = stated.ok_or_else(no_geometry)?;
@@ -101,7 +121,7 @@ impl Resolved {
             Some(formula) => clamp((formula.eval)(values).get()),
             None => geometry.lds_bytes,
         };
-        Ok(Some(Resolved { grid, block, lds_bytes }))
+        Ok(Some(Resolved { grid, block, lds_bytes, cooperative }))
     }
 
     /// Whether the device and the kernel, whose code object allows `max_workgroup` lanes and has `own_lds` bytes of
@@ -113,7 +133,7 @@ impl Resolved {
         max_workgroup: u32,
         own_lds: u32,
     ) -> Result<Resolved> {
-        let Resolved { grid, block, lds_bytes } = self;
+        let Resolved { grid, block, lds_bytes, .. } = self;
         let limits = device.properties();
         let kernel = || name.to_owned();
         if grid.contains(&0) || block.contains(&0) {

@@ -14,10 +14,10 @@ pub(crate) use amdhip64::{
     hipGetDevicePropertiesR0600, hipGetErrorName, hipGetErrorString, hipGraph_t, hipGraphDestroy,
     hipGraphExec_t, hipGraphExecDestroy, hipGraphInstantiateWithFlags, hipGraphLaunch, hipGraphUpload,
     hipHostFree, hipHostMalloc, hipMalloc, hipMallocAsync, hipMemGetInfo, hipMemcpy, hipMemcpyAsync,
-    hipMemsetAsync, hipModule_t, hipModuleGetFunction, hipModuleGetGlobal, hipModuleLaunchKernel,
-    hipModuleLoadData, hipModuleUnload, hipSetDevice, hipStream_t, hipStreamBeginCapture,
-    hipStreamCreateWithFlags, hipStreamDestroy, hipStreamEndCapture, hipStreamIsCapturing,
-    hipStreamSynchronize, hipStreamWaitEvent,
+    hipMemsetAsync, hipModule_t, hipModuleGetFunction, hipModuleGetGlobal, hipModuleLaunchCooperativeKernel,
+    hipModuleLaunchKernel, hipModuleLoadData, hipModuleUnload, hipSetDevice, hipStream_t,
+    hipStreamBeginCapture, hipStreamCreateWithFlags, hipStreamDestroy, hipStreamEndCapture,
+    hipStreamIsCapturing, hipStreamSynchronize, hipStreamWaitEvent,
 };
 
 /// `Ok` for `hipSuccess`, otherwise what went wrong in `call`.

@@ -1,5 +1,6 @@
 //! Everything that can go wrong in a launch.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use crate::gfx::Gfx;
@@ -169,10 +170,10 @@ pub enum Fault {
         id: u8,
     },
     /// A Rust panic: a trap whose debug information leads through `core::panicking`.
-    #[error("the kernel panicked{}{}", message.map(|text| format!(": {text}")).unwrap_or_default(), at(location))]
+    #[error("the kernel panicked{}{}", message.as_ref().map(|text| format!(": {text}")).unwrap_or_default(), at(location))]
     Panic {
-        /// The message of the panic, if it is known: panics with a formatted message lose it on a GPU.
-        message: Option<&'static str>,
+        /// The message of the panic, if it is known: Rust's own panics lose a formatted message on a GPU.
+        message: Option<Cow<'static, str>>,
         /// The source line that panicked: the innermost one outside of Rust's core library.
         location: Option<SourceLine>,
     },
@@ -413,7 +414,14 @@ impl Fault {
         };
         let function = source[entered].function.as_deref().unwrap_or_default();
         let location = source[entered..].iter().find(|line| !is_core(line)).cloned();
-        Fault::Panic { message: panic_message(function), location }
+        Fault::Panic { message: panic_message(function).map(Cow::Borrowed), location }
+    }
+
+    /// What a trap is that a kernel gave a message to (`report` of amdgpu-device).
+    pub(crate) fn of_message(message: String, source: &[SourceLine]) -> Fault {
+        let is_report = |line: &SourceLine| line.file.ends_with("device/src/report.rs");
+        let location = source.iter().find(|line| !is_report(line)).cloned();
+        Fault::Panic { message: Some(Cow::Owned(message)), location }
     }
 }
 

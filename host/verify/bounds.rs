@@ -29,7 +29,7 @@ pub fn check_bounds(
     let shortened = RefCell::new(vec![false; kernel.args.len()]);
     let case = |draw: &Draw| -> Result<(), String> {
         let call = family.call(kernel, draw).ok_or_else(|| format!("no model of {}", kernel.name))?;
-        let Some(Resolved { grid, block, lds_bytes }) =
+        let Some(Resolved { grid, block, lds_bytes, .. }) =
             check(&call, config(&call), None, stream).map_err(|error| format!("{call}: {error}"))?
         else {
             return Ok(());

@@ -22,7 +22,7 @@ const VARIABLES: &str = "guide/src/environment.md";
 
 /// Names in sources that read the environment which do not belong on that page: what cargo, rustup and apt set or read, and
 /// what a test sets for the process that it starts.
-const NOT_OURS: [&str; 10] = [
+const NOT_OURS: [&str; 11] = [
     "AMDHIP_TEST_ABSENT",
     "AMDHIP_TEST_PROBE",
     "AMDHIP_TEST_TRAP",
@@ -30,6 +30,7 @@ const NOT_OURS: [&str; 10] = [
     "FAKE_DEVICES",
     "FORGETFUL",
     "HOME",
+    "LIBRARY_PRINTS",
     "NCCL_TEST_PART",
     "OUT_DIR",
     "PATH",

@@ -80,11 +80,28 @@ pub fn patterns(full: bool) -> Result<()> {
     passes(&project, full)
 }
 
+/// The kernels that try what amdgpu-device has: on waves of 32 and of 64 lanes, and as far as the compiler for NVIDIA GPUs.
+pub fn library(full: bool) -> Result<()> {
+    let folder = folder("library")?;
+    let project = folder.path().join("library");
+    new::copy(&shell::workspace().join("examples/library"), &project, |text| text)?;
+    formatted(&project)?;
+    let emulated = if full { "gfx1030,gfx1100,gfx90a,gfx942" } else { "gfx1100,gfx90a" };
+    let mut cargo = dependent::cargo(&project, "test");
+    cargo.arg("--quiet").env("CANDLE_AMDGPU_ARCHS", format!("{emulated},nvptx"));
+    shell::run(cargo.env("CANDLE_AMDGPU_DEVICE", format!("emulator:{emulated}")))
+}
+
 /// Formatted and tested, with the versions that are locked here.
 fn passes(project: &Path, full: bool) -> Result<()> {
-    fs::copy(shell::workspace().join("Cargo.lock"), project.join("Cargo.lock"))?;
-    shell::run(dependent::cargo(project, "fmt").args(["--all", "--check"]))?;
+    formatted(project)?;
     shell::run(&mut cargo(project, "test", full))
+}
+
+/// Gives a project the versions that are locked here, and checks its format, which is rustfmt's own.
+fn formatted(project: &Path) -> Result<()> {
+    fs::copy(shell::workspace().join("Cargo.lock"), project.join("Cargo.lock"))?;
+    shell::run(dependent::cargo(project, "fmt").args(["--all", "--check"]))
 }
 
 /// A temporary folder outside the workspace. Its name is always the same for one checkout: the compiler's flags contain it, and

@@ -11,7 +11,7 @@ use crate::{
 
 type Check = (&'static str, fn(full: bool) -> Result<()>);
 
-const CHECKS: [Check; 11] = [
+const CHECKS: [Check; 12] = [
     ("format", format),
     ("documents", documents::run),
     ("licences", licences::run),
@@ -22,6 +22,7 @@ const CHECKS: [Check; 11] = [
     ("dependent project", dependent::run),
     ("own kernels", newcomer::run),
     ("guide's kernels", newcomer::patterns),
+    ("library's kernels", newcomer::library),
     ("docs.rs build", docs_rs),
 ];
 

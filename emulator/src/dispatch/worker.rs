@@ -300,13 +300,31 @@ impl<'a> Worker<'a> {
         let site = self.dispatch.site(workgroup, &self.waves[index], self.waves[index].last, lane);
         let module = self.dispatch.kernel.module();
         let fault = match *fault {
-            Fault::Trap { id } => Box::new(Fault::of_trap(id, &site.source)),
+            Fault::Trap { id } => Box::new(match self.message(&self.waves[index]).filter(|_| id == 2) {
+                Some(message) => Fault::of_message(message, &site.source),
+                None => Fault::of_trap(id, &site.source),
+            }),
             Fault::ScratchOutOfBounds { access, offset, size, limit } if self.dispatch.info.dynamic_stack => {
                 Box::new(Fault::StackOverflow { access, offset, size, limit })
             }
             fault => Box::new(fault.located(|pc| module.lines().of_stack(pc, &[]))),
         };
         (fault, site)
+    }
+
+    /// The text that a kernel gave to its trap: s[0:1] have its address, s2 its length with a zero byte at the end, and s3 says
+    /// so.
+    fn message(&self, wave: &Wave) -> Option<String> {
+        const SAYS_SO: u32 = u32::from_le_bytes(*b"TEXT");
+        const LONGEST: u32 = 4096;
+        let [low, high, length, mark] = [0, 1, 2, 3].map(|register| wave.sgpr[register]);
+        if mark != SAYS_SO || length > LONGEST {
+            return None;
+        }
+        let mut text = vec![0; length as usize];
+        self.dispatch.memory.read(u64::from(high) << 32 | u64::from(low), &mut text).ok()?;
+        text.pop_if(|last| *last == 0);
+        String::from_utf8(text).ok()
     }
 
     /// What check mode found and went on behind.

@@ -6,23 +6,27 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use patterns::kernels::bias_gelu::{bias_gelu_bf16, bias_gelu_f16, bias_gelu_f32};
-use patterns::kernels::histogram::histogram;
+use patterns::kernels::histogram::{histogram_bf16, histogram_f16, histogram_f32};
 use patterns::kernels::scan::{scan_bf16, scan_f16, scan_f32, scan_i32};
 use patterns::kernels::transpose::{transpose_bf16, transpose_f16, transpose_f32};
 
 /// The kernels' own geometry, and one that fits nothing: few workgroups, of a wave and a part of one.
-fn geometries() -> [LaunchConfig; 2] {
+fn geometries(lds_bytes: u32) -> [LaunchConfig; 2] {
     [
         LaunchConfig::auto(),
-        LaunchConfig::explicit([2, 1, 1], [100, 1, 1], 0),
+        LaunchConfig::explicit([2, 1, 1], [100, 1, 1], lds_bytes),
     ]
 }
 
 /// Launches `$kernel(stream, config, $arguments…, out)` in each geometry on each device; `$check` sees what `out` has.
 macro_rules! launch {
     ($kernel:ident($($size:expr),*; $($input:expr),*) to $len:expr, |$device:ident, $out:ident| $check:expr) => {
+        launch!($kernel($($size),*; $($input),*) with 0 to $len, |$device, $out| $check)
+    };
+    ($kernel:ident($($size:expr),*; $($input:expr),*) with $lds:tt $(* $times:tt)? to $len:expr, |$device:ident, $out:ident| $check:expr) => {
         for $device in Device::all()? {
-            for config in geometries() {
+            let lds_bytes = ($lds $(* $times)?) as u32;
+            for config in geometries(lds_bytes) {
                 let stream = $device.stream()?;
                 let mut out = DeviceBuffer::zeros(&stream, $len)?;
                 $kernel(&stream, config, $($size,)* $(&DeviceBuffer::from_slice(&stream, $input)?,)* &mut out)?;
@@ -37,17 +41,34 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 12, max_shrink_iters: 512, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_histogram_counts_each_byte(bytes in vec(any::<u8>(), 1..5000)) {
-        let mut expected = [0_u32; 256];
-        bytes.iter().for_each(|&byte| expected[usize::from(byte)] += 1);
-        launch!(histogram(bytes.len(); &bytes) to 256, |device, counts| prop_assert_eq!(&counts[..], &expected[..]));
+    fn a_histogram_counts_each_element_once(
+        x in vec(prop_oneof![8 => -2_f32..2.0, 1 => any::<f32>()], 1..5000),
+        bins in 1_usize..70,
+        low in -3_f32..0.0,
+        length in 0.5_f32..4.0,
+    ) {
+        let high = low + length;
+        macro_rules! check {
+            ($kernel:ident, $round:expr, $wide:expr) => {
+                let x: Vec<_> = x.iter().map(|&x| $round(x)).collect();
+                let mut expected = vec![0_u32; bins];
+                for x in x.iter().map(|&x| $wide(x)).filter(|x| (low..high).contains(x)) {
+                    expected[(((x - low) * (bins as f32 / (high - low))) as usize).min(bins - 1)] += 1;
+                }
+                launch!($kernel(x.len(), bins, low, high; &x) with 4 * bins to bins, |device, counts| {
+                    prop_assert_eq!(&counts, &expected, "{}", device);
+                });
+            };
+        }
+        check!(histogram_f32, |x| x, |x: f32| x);
+        check!(histogram_f16, f16::from_f32, f16::to_f32);
+        check!(histogram_bf16, bf16::from_f32, bf16::to_f32);
     }
 
     #[test]
-    fn bytes_that_are_all_alike_are_counted(byte: u8, count in 1_usize..5000) {
-        launch!(histogram(count; &vec![byte; count]) to 256, |device, counts| {
-            prop_assert_eq!(counts[usize::from(byte)] as usize, count);
-            prop_assert_eq!(counts.iter().map(|&n| n as usize).sum::<usize>(), count);
+    fn elements_that_are_all_alike_are_counted(count in 1_usize..5000) {
+        launch!(histogram_f32(count, 8, 0.0, 8.0; &vec![3.5; count]) with 32 to 8, |device, counts| {
+            prop_assert_eq!(counts, [0, 0, 0, count as u32, 0, 0, 0, 0]);
         });
     }
 
@@ -118,10 +139,10 @@ fn gelu(x: f64) -> f64 {
 #[test]
 fn lanes_along_y_are_an_error_where_they_would_count_twice() -> Result<()> {
     let stream = Device::new(0)?.stream()?;
-    let x = DeviceBuffer::from_slice(&stream, &[1_u8; 64])?;
-    let mut bins = DeviceBuffer::zeros(&stream, 256)?;
-    let two = LaunchConfig::explicit([1; 3], [32, 2, 1], 0);
-    let error = histogram(&stream, two, 64, &x, &mut bins)
+    let x = DeviceBuffer::from_slice(&stream, &[0.5_f32; 64])?;
+    let mut bins = DeviceBuffer::zeros(&stream, 8)?;
+    let two = LaunchConfig::explicit([1; 3], [32, 2, 1], 32);
+    let error = histogram_f32(&stream, two, 64, 8, 0.0, 1.0, &x, &mut bins)
         .unwrap_err()
         .to_string();
     assert!(error.contains("block.y == 1"), "{error}");

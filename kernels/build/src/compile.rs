@@ -144,6 +144,8 @@ pub struct Compiler<'a> {
     pub cache: &'a Path,
     /// Called with warnings for the user.
     pub warn: &'a (dyn Fn(&str) + Sync),
+    /// Whether kernels look for mistakes that cost time: overflow, and what `amdgpu_checks` says in the library.
+    pub checks: bool,
     /// How many objects were built rather than found in the cache.
     pub made: AtomicUsize,
 }
@@ -188,7 +190,9 @@ impl Compiler<'_> {
         // And their families may have the same names.
         let manifest = self.source.manifest.as_os_str().as_encoded_bytes();
         let folder = self.cache.join("cargo").join(front.name()).join(&cache::key(&[flags.as_bytes()])[..16]);
-        let output = self.cache.join("bitcode").join(front.name()).join(&cache::key(&[manifest])[..16]);
+        let checks: &[u8] = if self.checks { b" with checks" } else { b"" };
+        let output = cache::key(&[&[manifest, checks].concat()]);
+        let output = self.cache.join("bitcode").join(front.name()).join(&output[..16]);
         fs::create_dir_all(&output).map_err(io("cannot create", &output))?;
         let path = output.join(family).with_extension("bc");
         if !self.intact(&path)? {
@@ -206,7 +210,7 @@ impl Compiler<'_> {
             .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "1")
             // For core: no machine code, only the bitcode.
             .env("CARGO_PROFILE_RELEASE_LTO", "fat")
-            .env("CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS", "false")
+            .env("CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS", self.checks.to_string())
             .env("CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS", "false")
             .args(["rustc", "--lib", "--release", "--quiet", "-Zbuild-std=core", "--target", front.triple()])
             .arg("--manifest-path")
@@ -232,6 +236,9 @@ impl Compiler<'_> {
         flags.push(format!("-Ctarget-cpu={}", front.cpu()));
         if front == Front::Wave64 {
             flags.push("--cfg=amdgpu_wave64".to_owned());
+        }
+        if self.checks {
+            flags.push("--cfg=amdgpu_checks".to_owned());
         }
         // No path of this machine gets into a code object. The last match wins.
         let mut remap = |from: &Path, to: &str| {
@@ -319,6 +326,7 @@ impl Job<'_> {
         )?;
         let text = fs::read_to_string(&linked).map_err(io("cannot read", &linked))?;
         let signatures = ir::signatures(&text).map_err(|error| self.records(error))?;
+        let text = ir::workgroup_memory(text);
         let text = match self.target {
             Target::Amdgpu(gfx) => {
                 ir::amdgpu(&ir::for_cpu(&text, self.target.front().cpu(), gfx.name()), &signatures)

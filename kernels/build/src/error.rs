@@ -25,6 +25,14 @@ pub enum Error {
         /// The name.
         unknown: UnknownGfx,
     },
+    /// A wrong value for checks.
+    #[error("{variable} is `{value}`: it must be 0 or 1")]
+    Checks {
+        /// The variable.
+        variable: &'static str,
+        /// Its value.
+        value: String,
+    },
     /// rustc refuses the kernels.
     #[error("the kernels of `{family}` do not compile for {target}:\n\n{message}")]
     Compile {

@@ -70,6 +70,44 @@ pub fn for_cpu(ir: &str, from: &str, to: &str) -> String {
     ir.replace(&format!("\"target-cpu\"=\"{from}\""), &format!("\"target-cpu\"=\"{to}\""))
 }
 
+/// Gives workgroup memory to the functions of amdgpu-device that stand for it: a variable of its own to each, whose address takes
+/// the place of a call that says how many bytes it has and how they are aligned. Rust has no word for such memory.
+pub fn workgroup_memory(ir: String) -> String {
+    const CALL: &str = " = call ";
+    const SLOT: &str = "@amdgpu_device_workgroup_slot(";
+    if !ir.contains(SLOT) {
+        return ir;
+    }
+    let mut out = String::with_capacity(ir.len() + 1024);
+    let mut variables = String::new();
+    for (number, line) in ir.lines().enumerate() {
+        let call = line.split_once(CALL).and_then(|(result, call)| Some((result, call.split_once(SLOT)?.1)));
+        let Some((result, rest)) = call else {
+            out.push_str(line);
+            out.push('\n');
+            continue;
+        };
+        let (arguments, tail) = rest.split_once(')').unwrap_or((rest, ""));
+        let numbers = arguments.split(',').filter_map(|a| a.rsplit(' ').next()?.parse::<u64>().ok());
+        let [bytes, align] = numbers.collect::<Vec<_>>()[..] else {
+            // The linker then names the function that is not there.
+            out.push_str(line);
+            out.push('\n');
+            continue;
+        };
+        // The function's attributes go, the line in the source stays.
+        let location = tail.find(", !dbg").map_or("", |at| &tail[at..]);
+        let bytes = bytes.max(1);
+        variables += &format!(
+            "@amdgpu_device_slot.{number} = internal addrspace(3) global [{bytes} x i8] poison, align {align}\n"
+        );
+        out += &format!(
+            "{result} = addrspacecast ptr addrspace(3) @amdgpu_device_slot.{number} to ptr{location}\n"
+        );
+    }
+    out + &variables
+}
+
 /// Prepares a module for amdgcn: launch bounds for each kernel, pointer arguments that LLVM knows to be global, and
 /// arguments that have their names, which the metadata then shows.
 ///

@@ -62,6 +62,8 @@ use wrappers::{Family, Origin};
 pub const ARCHS: &str = "CANDLE_AMDGPU_ARCHS";
 /// The variable that names a folder for what is compiled, to be shared by the builds of several projects.
 pub const CACHE: &str = "CANDLE_AMDGPU_CACHE";
+/// The variable that turns checks of the kernels' arithmetic on or off.
+pub const CHECKS: &str = "CANDLE_AMDGPU_OVERFLOW";
 /// The targets of this project's own checks.
 pub const DEFAULT_ARCHS: [Gfx; 3] = [Gfx::Gfx1030, Gfx::Gfx1100, Gfx::Gfx90a];
 
@@ -72,14 +74,61 @@ pub const DEFAULT_ARCHS: [Gfx; 3] = [Gfx::Gfx1030, Gfx::Gfx1100, Gfx::Gfx90a];
 /// the constants `PREBUILT` and `COMPILER` of what is generated say so. On docs.rs, which has no device toolchain, the
 /// modules are empty without them.
 pub fn build(kernels: impl AsRef<Path>) {
-    if let Err(error) = try_build(kernels.as_ref()) {
-        eprintln!("\n{error}\n");
-        exit(1);
+    Build::new(kernels).run();
+}
+
+/// [`build`] with settings.
+///
+/// ```ignore
+/// fn main() {
+///     amdgpu_build::Build::new("kernels").checks(cfg!(debug_assertions)).run();
+/// }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Build {
+    kernels: PathBuf,
+    checks: bool,
+}
+
+impl Build {
+    /// Compiles the crate in this folder, relative to the package.
+    pub fn new(kernels: impl AsRef<Path>) -> Self {
+        Build { kernels: kernels.as_ref().to_owned(), checks: false }
+    }
+
+    /// Whether kernels panic where an integer overflows, and where an index into typed workgroup memory is too large. It costs
+    /// instructions, and registers. `CANDLE_AMDGPU_OVERFLOW`, if it is set, decides instead: `1` or `0`.
+    #[must_use]
+    pub fn checks(mut self, checks: bool) -> Self {
+        self.checks = checks;
+        self
+    }
+
+    /// Does it. Ends the process with a message if something is wrong.
+    pub fn run(&self) {
+        if let Err(error) = self.try_build() {
+            eprintln!("\n{error}\n");
+            exit(1);
+        }
+    }
+
+    fn try_build(&self) -> Result<()> {
+        try_build(&self.kernels, checks(self.checks)?)
     }
 }
 
-fn try_build(kernels: &Path) -> Result<()> {
-    for variable in [ARCHS, CACHE, toolchain::VARIABLE, "DOCS_RS"] {
+/// What [`CHECKS`] says, or else the build script.
+fn checks(asked: bool) -> Result<bool> {
+    match env::var(CHECKS).unwrap_or_default().as_str() {
+        "" => Ok(asked),
+        "0" => Ok(false),
+        "1" => Ok(true),
+        other => Err(Error::Checks { variable: CHECKS, value: other.to_owned() }),
+    }
+}
+
+fn try_build(kernels: &Path, checks: bool) -> Result<()> {
+    for variable in [ARCHS, CACHE, CHECKS, toolchain::VARIABLE, "DOCS_RS"] {
         println!("cargo::rerun-if-env-changed={variable}");
     }
     let variable = |name| env::var_os(name).map(PathBuf::from).ok_or(Error::NoCargo(name));
@@ -111,7 +160,7 @@ fn try_build(kernels: &Path) -> Result<()> {
     let shared = env::var_os(CACHE).filter(|folder| !folder.is_empty()).map(PathBuf::from);
     let cache = shared.as_ref().unwrap_or(&own);
     let warn = |text: &str| println!("cargo::warning={text}");
-    let (families, made) = families(&source, &toolchain, cache, &targets, &warn)?;
+    let (families, made) = families(&source, &toolchain, cache, &targets, checks, &warn)?;
     let mut objects = 0;
     for family in &families {
         for (target, path) in &family.objects {
@@ -259,7 +308,7 @@ pub fn compile_only(
     let mut source = Source::read(kernels, &toolchain)?;
     source.families.retain(|(name, _)| only.is_empty() || only.contains(&name.as_str()));
     let targets: Vec<Target> = targets.iter().map(|&target| target.into()).collect();
-    Ok(families(&source, &toolchain, cache, &targets, warn)?.0)
+    Ok(families(&source, &toolchain, cache, &targets, false, warn)?.0)
 }
 
 /// All families for all targets, side by side as the cores allow, and how many objects had to be made.
@@ -268,10 +317,11 @@ fn families(
     toolchain: &Toolchain,
     cache: &Path,
     targets: &[Target],
+    checks: bool,
     warn: &(dyn Fn(&str) + Sync),
 ) -> Result<(Vec<Family>, usize)> {
     let _lock = cache::lock(cache)?;
-    let compiler = Compiler { toolchain, source, cache, warn, made: AtomicUsize::new(0) };
+    let compiler = Compiler { toolchain, source, cache, warn, checks, made: AtomicUsize::new(0) };
     let objects = run(&compiler, targets)?;
     pack(&compiler, targets, &objects)?;
     let mut families = Vec::new();
@@ -421,8 +471,14 @@ pub fn ptx(
     let mut source = Source::read(kernels, &toolchain)?;
     source.families.retain(|(name, _)| only.is_empty() || only.contains(name));
     let _lock = cache::lock(cache)?;
-    let compiler =
-        Compiler { toolchain: &toolchain, source: &source, cache, warn, made: AtomicUsize::new(0) };
+    let compiler = Compiler {
+        toolchain: &toolchain,
+        source: &source,
+        cache,
+        warn,
+        checks: false,
+        made: AtomicUsize::new(0),
+    };
     let objects = run(&compiler, &[Target::Nvptx])?;
     Ok(source.families.iter().map(|(name, _)| name.clone()).zip(objects.into_iter().flatten()).collect())
 }

@@ -1,4 +1,10 @@
-//! Atomic operations on global memory: relaxed, seen by the whole device. On the host they are plain.
+//! Atomic operations: [`Atomic`] on global and on workgroup memory, of any [`Scope`] and ordering; [`fence`]s; and functions for
+//! global memory alone that are relaxed and seen by the whole device. On the host all of them are plain.
+
+mod raw;
+mod scoped;
+
+pub use scoped::{Atomic, AtomicBits, AtomicNumber, AtomicValue, Ordering, Pair, Scope, fence};
 
 macro_rules! atomics {
     ($($(#[$doc:meta])* $name:ident($t:ty) $(-> $out:ty)?, $shim:ident, $host:expr;)*) => {$(

@@ -17,18 +17,24 @@ pub use amdgpu_macros::amdgpu_kernel;
 
 pub mod atomic;
 pub mod bytes;
+pub mod clock;
 pub mod convert;
 pub mod error;
 pub mod extremum;
 pub mod float;
 pub mod fused;
 pub mod grid;
+pub mod group;
+pub mod id;
 pub mod layout;
 pub mod math;
 pub mod matrix;
 pub mod memory;
+mod number;
+pub mod print;
 #[doc(hidden)]
 pub mod record;
+pub mod report;
 mod scalar;
 mod shim;
 #[cfg(target_arch = "nvptx64")]
@@ -39,6 +45,7 @@ pub mod workgroup;
 pub mod zip;
 
 pub use float::{bf16, f8e4m3, f16};
+pub use number::Number;
 pub use record::KernelArg;
 pub use scalar::{Bits, Float, Scalar};
 
@@ -48,7 +55,7 @@ pub mod prelude {
 
     pub use crate::grid::global_stride;
     pub use crate::layout::Layout;
-    pub use crate::{Float, KernelArg, Scalar, amdgpu_kernel, bf16, f8e4m3, f16};
+    pub use crate::{Float, KernelArg, Number, Scalar, amdgpu_kernel, bf16, f8e4m3, f16};
 }
 
 /// Stops the kernel: the launch returns an error, and the emulator says which line trapped.

@@ -3,6 +3,10 @@
 //! The wave multiplies a tile of 16 rows of A with one of 16 rows of B (both rows along k), and has the 16 × 16
 //! results in its lanes. A step takes 64 bytes of each row, as four chunks of 16. In which order the products of a
 //! step are added is the hardware's; f16 and bf16 add in f32.
+//!
+//! This is what the instructions do; [`tile`] has tiles that every target multiplies, of more types.
+
+pub mod tile;
 
 use crate::{Scalar, bf16, f16};
 

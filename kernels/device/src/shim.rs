@@ -5,8 +5,18 @@
 unsafe extern "C" {
     /// Start of the workgroup memory that the launch gave, aligned to 16 bytes.
     pub(crate) fn amdgpu_device_workgroup_memory() -> *mut u8;
+    /// The same value, which the build takes for uniform in the workgroup.
+    pub(crate) fn amdgpu_device_uniform_in_workgroup(value: u32) -> u32;
+    /// Two words of the module's, zero at first, for the barrier of a grid.
+    pub(crate) fn amdgpu_device_grid_barrier() -> *mut u32;
+    /// Ends the kernel with a text.
+    pub(crate) fn amdgpu_device_fail(text: *const u8, len: u32) -> !;
     /// Bytes of workgroup memory that the launch gave.
     pub(crate) fn amdgpu_device_workgroup_memory_bytes() -> u32;
+    /// Bytes of workgroup memory that the launch gave, without those that the kernel has of its own.
+    pub(crate) fn amdgpu_device_dynamic_bytes() -> u32;
+    /// Not a function: in `workgroup/typed.rs` amdgpu-build puts the address of new workgroup memory in place of the call.
+    pub(crate) fn amdgpu_device_workgroup_slot(bytes: usize, align: usize) -> *mut u8;
     /// 4 KiB of workgroup memory that a kernel has of its own, whatever the launch gives.
     pub(crate) fn amdgpu_device_fixed_memory_4k() -> *mut u8;
     /// 8 KiB of it.
@@ -58,6 +68,14 @@ unsafe extern "C" {
 
 #[cfg(target_arch = "amdgpu")]
 unsafe extern "C" {
+    /// What a cooperative launch's workgroups have in common; null in other launches.
+    pub(crate) fn amdgpu_device_grid_info() -> *const u8;
+    /// The buffer for calls of the host, or null.
+    pub(crate) fn amdgpu_device_host_calls() -> *mut u8;
+    /// Interrupts the host for an event of HSA's.
+    pub(crate) fn amdgpu_device_interrupt(event: u32);
+    /// As the other types' above, of signed bytes.
+    pub(crate) fn amdgpu_device_matrix_i8(sums: *mut i32, a: *const u32, b: *const u32);
     /// The same address, in global memory.
     pub(crate) fn amdgpu_device_global(address: usize) -> *const u8;
     /// No instruction is scheduled across.

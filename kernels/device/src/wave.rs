@@ -122,35 +122,70 @@ pub fn uniform_usize(value: usize) -> usize {
 pub trait Lane: Copy {
     /// What lane `from` (modulo [`SIZE`]) has.
     fn read(self, from: u32) -> Self;
+    /// The value with each 32-bit word of it replaced by what `f` makes of it: how it is handed over.
+    fn words(self, f: impl Fn(u32) -> u32) -> Self;
 }
 
 macro_rules! lanes {
-    ($($t:ty: |$x:ident, $from:ident| $read:expr;)*) => {$(
+    ($($t:ty: |$x:ident, $from:ident| $read:expr, |$f:ident| $words:expr;)*) => {$(
         impl Lane for $t {
             #[inline(always)]
             fn read(self, $from: u32) -> Self {
                 let $x = self;
                 $read
             }
+
+            #[inline(always)]
+            fn words(self, $f: impl Fn(u32) -> u32) -> Self {
+                let $x = self;
+                $words
+            }
         }
     )*};
 }
 lanes! {
-    u32: |x, from| read_u32(x, from);
-    i32: |x, from| read_u32(x as u32, from) as i32;
-    f32: |x, from| f32::from_bits(read_u32(x.to_bits(), from));
+    u32: |x, from| read_u32(x, from), |f| f(x);
+    i32: |x, from| read_u32(x as u32, from) as i32, |f| f(x as u32) as i32;
+    f32: |x, from| f32::from_bits(read_u32(x.to_bits(), from)), |f| f32::from_bits(f(x.to_bits()));
     u64: |x, from| {
         let [low, high] = [x as u32, (x >> 32) as u32].map(|half| u64::from(read_u32(half, from)));
         low | high << 32
-    };
-    i64: |x, from| (x as u64).read(from) as i64;
-    f64: |x, from| f64::from_bits(x.to_bits().read(from));
-    u8: |x, from| read_u32(u32::from(x), from) as u8;
-    u16: |x, from| read_u32(u32::from(x), from) as u16;
-    i16: |x, from| read_u32(x as u32, from) as i16;
-    crate::f16: |x, from| crate::f16::from_bits(x.to_bits().read(from));
-    crate::bf16: |x, from| crate::bf16::from_bits(x.to_bits().read(from));
-    crate::f8e4m3: |x, from| crate::f8e4m3::from_bits(x.to_bits().read(from));
+    }, |f| u64::from(f(x as u32)) | u64::from(f((x >> 32) as u32)) << 32;
+    i64: |x, from| (x as u64).read(from) as i64, |f| (x as u64).words(f) as i64;
+    f64: |x, from| f64::from_bits(x.to_bits().read(from)), |f| f64::from_bits(x.to_bits().words(f));
+    u8: |x, from| read_u32(u32::from(x), from) as u8, |f| f(u32::from(x)) as u8;
+    u16: |x, from| read_u32(u32::from(x), from) as u16, |f| f(u32::from(x)) as u16;
+    i16: |x, from| read_u32(x as u32, from) as i16, |f| f(x as u32) as i16;
+    crate::f16: |x, from| crate::f16::from_bits(x.to_bits().read(from)), |f| crate::f16::from_bits(x.to_bits().words(f));
+    crate::bf16: |x, from| crate::bf16::from_bits(x.to_bits().read(from)), |f| crate::bf16::from_bits(x.to_bits().words(f));
+    crate::f8e4m3: |x, from| crate::f8e4m3::from_bits(x.to_bits().read(from)), |f| crate::f8e4m3::from_bits(f(u32::from(x.to_bits())) as u8);
+    i8: |x, from| read_u32(x as u32, from) as i8, |f| f(x as u32) as i8;
+    usize: |x, from| (x as u64).read(from) as usize, |f| (x as u64).words(f) as usize;
+    bool: |x, from| read_u32(u32::from(x), from) != 0, |f| f(u32::from(x)) != 0;
+}
+
+impl<A: Lane, B: Lane> Lane for (A, B) {
+    #[inline(always)]
+    fn read(self, from: u32) -> Self {
+        (self.0.read(from), self.1.read(from))
+    }
+
+    #[inline(always)]
+    fn words(self, f: impl Fn(u32) -> u32) -> Self {
+        (self.0.words(&f), self.1.words(&f))
+    }
+}
+
+impl<T: Lane, const N: usize> Lane for [T; N] {
+    #[inline(always)]
+    fn read(self, from: u32) -> Self {
+        self.map(|x| x.read(from))
+    }
+
+    #[inline(always)]
+    fn words(self, f: impl Fn(u32) -> u32) -> Self {
+        self.map(|x| x.words(&f))
+    }
 }
 
 /// Combines `WIDTH` neighbouring lanes (a power of two up to [`SIZE`]); each of them gets the result.

@@ -1,4 +1,13 @@
 //! Workgroup memory (LDS) and barriers. On the host they panic: a launch there is one work-item.
+//!
+//! [`workgroup_memory!`](crate::workgroup_memory) gives a kernel an array or a structure of its own; [`dynamic`] is what the
+//! launch gives.
+
+mod typed;
+
+#[doc(hidden)]
+pub use typed::place;
+pub use typed::{Local, dynamic};
 
 /// Start of the workgroup memory that the launch gave (`lds_bytes`), aligned to 16 bytes, uninitialised.
 #[inline(always)]
@@ -72,6 +81,18 @@ pub fn barrier() {
 #[inline(always)]
 pub fn divergent<R>(body: impl FnOnce() -> R) -> R {
     body()
+}
+
+/// A value that is the same in all work-items of the workgroup, such as one that they have read from the same place behind a
+/// barrier: tells the build so, which then lets branches on it enclose barriers. If it differs, barriers may wait for ever, and
+/// the result is unspecified.
+#[inline(always)]
+pub fn uniform<T: crate::wave::Lane>(value: T) -> T {
+    #[cfg(any(target_arch = "amdgpu", target_arch = "nvptx64"))]
+    // SAFETY: touches no memory
+    return value.words(|word| unsafe { crate::shim::amdgpu_device_uniform_in_workgroup(word) });
+    #[cfg(not(any(target_arch = "amdgpu", target_arch = "nvptx64")))]
+    value
 }
 
 /// [`barrier`] for workgroup memory alone: cheaper, global memory is not ordered.

@@ -166,6 +166,17 @@ f32_tests! {
     floor 0.0: Value::floor, f64::floor;
     ceil 0.0: Value::ceil, f64::ceil;
     round 0.0: Value::round, f64::round;
+    exp2 2.0: Math::exp2, f64::exp2;
+    log2 2.0: Math::log2, f64::log2;
+    log10 2.0: Math::log10, f64::log10;
+    log1p 2.0: Math::log1p, f64::ln_1p;
+    tan 4.0: Math::tan, f64::tan;
+    atan 3.0: Math::atan, f64::atan;
+    sinh 3.0: Math::sinh, f64::sinh;
+    cosh 2.0: Math::cosh, f64::cosh;
+    erfc 5.0: Math::erfc, libm::erfc;
+    cbrt 1.0: Math::cbrt, f64::cbrt;
+    rsqrt 1.0: Math::rsqrt, |x| 1.0 / x.sqrt();
 }
 
 /// All values of a narrow type: the result is that of rounding once something within 2^-17 of the exact value.
@@ -225,6 +236,17 @@ narrow_tests! {
     floor: Value::floor, f64::floor;
     ceil: Value::ceil, f64::ceil;
     round: Value::round, f64::round;
+    exp2: Math::exp2, f64::exp2;
+    log2: Math::log2, f64::log2;
+    log10: Math::log10, f64::log10;
+    log1p: Math::log1p, f64::ln_1p;
+    tan: Math::tan, f64::tan;
+    atan: Math::atan, f64::atan;
+    sinh: Math::sinh, f64::sinh;
+    cosh: Math::cosh, f64::cosh;
+    erfc: Math::erfc, libm::erfc;
+    cbrt: Math::cbrt, f64::cbrt;
+    rsqrt: Math::rsqrt, |x| 1.0 / x.sqrt();
 }
 
 #[test]
@@ -414,6 +436,170 @@ f64_tests! {
     gelu 5.0: Math::gelu, Gelu, [(-1.0, 1.0), (-22.0, 10.0), (-5.0, 5.0)];
     gelu_erf 5.0: Math::gelu_erf, GeluErf, [(-1.0, 1.0), (-38.6, 9.0), (-5.0, 5.0)];
     elu 5.0: |x| x.elu(1.5), Elu, [(-1.0, 1.0), (-40.0, 1.0)];
+    exp2 1.0: Math::exp2, Exp2, [(-1.0, 1.0), (-1080.0, 1024.0), (-1e-3, 1e-3)];
+    log2 2.0: Math::log2, Log2, [(0.5, 2.0), (0.0, 100.0), (0.99, 1.01)];
+    log10 2.0: Math::log10, Log10, [(0.5, 2.0), (0.0, 100.0), (0.99, 1.01)];
+    log1p 2.0: Math::log1p, Log1p, [(-1.0, 1.0), (-1e-3, 1e-3), (0.0, 1e10), (-0.5, -0.2)];
+    tan 4.0: Math::tan, Tan, [(-1.0, 1.0), (-100.0, 100.0), (-1e6, 1e6), (-1e15, 1e15)];
+    atan 3.0: Math::atan, Atan, [(-0.42, 0.42), (-1.0, 1.0), (-3.0, 3.0), (-100.0, 100.0)];
+    sinh 3.0: Math::sinh, Sinh, [(-1.0, 1.0), (-30.0, 30.0), (-711.0, 711.0), (-1e-3, 1e-3)];
+    cosh 2.0: Math::cosh, Cosh, [(-1.0, 1.0), (-30.0, 30.0), (-711.0, 711.0)];
+    erfc 5.0: Math::erfc, Erfc, [(-1.0, 1.0), (-6.0, 27.3), (0.4, 2.0)];
+    cbrt 1.0: Math::cbrt, Cbrt, [(-1.0, 1.0), (-1e10, 1e10)];
+    rsqrt 1.0: Math::rsqrt, Rsqrt, [(0.0, 4.0), (0.0, 1e10)];
+}
+
+/// Pairs of numbers of all sizes, of similar size, and of sizes that are far apart.
+fn pairs(random: &mut Random, count: usize) -> impl Iterator<Item = (f64, f64)> {
+    (0..count).map(move |i| match i % 4 {
+        0 => (f64::from_bits(random.next()), f64::from_bits(random.next())),
+        1 => (random.uniform(-10.0, 10.0), random.uniform(-10.0, 10.0)),
+        2 => {
+            let x = f64::from_bits(random.next());
+            (x, x * random.uniform(-3.0, 3.0))
+        }
+        _ => (random.uniform(-1.0, 1.0), random.uniform(-1e4, 1e4)),
+    })
+}
+
+/// The same in f32, whose bits are all of the type's.
+fn pairs_f32(random: &mut Random, count: usize) -> impl Iterator<Item = (f32, f32)> {
+    (0..count).map(move |i| match i % 4 {
+        0 => (f32::from_bits(random.next() as u32), f32::from_bits(random.next() as u32)),
+        1 => (random.uniform(-10.0, 10.0) as f32, random.uniform(-10.0, 10.0) as f32),
+        2 => {
+            let x = f32::from_bits(random.next() as u32);
+            (x, x * random.uniform(-3.0, 3.0) as f32)
+        }
+        _ => (random.uniform(-1.0, 1.0) as f32, random.uniform(-1e4, 1e4) as f32),
+    })
+}
+
+#[test]
+fn angles_and_lengths_of_points() {
+    let mut random = Random::new("atan2, hypot");
+    let [mut angle, mut length] = [Worst::new(), Worst::new()];
+    let count = if full() { 1 << 27 } else { 1 << 22 };
+    for (y, x) in pairs_f32(&mut random, count) {
+        let (wide_y, wide_x) = (f64::from(y), f64::from(x));
+        let at = |got: f32| format!("({y:e}, {x:e}): {got:e}");
+        let got = Math::atan2(y, x);
+        angle.see(ulp_f32(got, wide_y.atan2(wide_x)), || at(got));
+        let got = Math::hypot(y, x);
+        length.see(ulp_f32(got, wide_y.hypot(wide_x)), || at(got));
+    }
+    angle.check("atan2 f32", 3.0);
+    length.check("hypot f32", 1.0);
+    let [mut angle, mut length] = [Worst::new(), Worst::new()];
+    let usable = |v: f64| v.is_finite() && v != 0.0;
+    for (y, x) in pairs(&mut random, if full() { 65536 } else { 8192 }).filter(|p| usable(p.0) && usable(p.1))
+    {
+        let at = |got: f64| format!("({y:e}, {x:e}): {got:e}");
+        let got = Math::atan2(y, x);
+        angle.see(exact::atan2_ulp(y, x, got), || at(got));
+        let got = Math::hypot(y, x);
+        length.see(exact::hypot_ulp(y, x, got), || at(got));
+    }
+    angle.check("atan2 f64", 3.0);
+    length.check("hypot f64", 1.0);
+}
+
+#[test]
+fn remainders_are_exact() {
+    let mut random = Random::new("fmod");
+    let count = if full() { 1 << 26 } else { 1 << 20 };
+    for (x, y) in pairs_f32(&mut random, count) {
+        let (got, want) = (Math::fmod(x, y), x % y);
+        assert!(
+            got.to_bits() == want.to_bits() || got.is_nan() && want.is_nan(),
+            "{x:e} % {y:e} is {got:e}, not {want:e}"
+        );
+    }
+    for (x, y) in pairs(&mut random, count / 4) {
+        let (got, want) = (Math::fmod(x, y), x % y);
+        assert!(
+            got.to_bits() == want.to_bits() || got.is_nan() && want.is_nan(),
+            "{x:e} % {y:e} is {got:e}, not {want:e}"
+        );
+    }
+}
+
+/// Zeros, infinities and NaN, as the std library has them on this host.
+#[test]
+fn two_special_values_are_as_in_c() {
+    let values =
+        [0.0, -0.0, 1.0, -1.0, 0.5, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 3e38, -1e-40, 5e-324, 1e308];
+    for y in values {
+        for x in values {
+            let same = |what: &str, got: f64, want: f64, near: f64| {
+                let close = (got - want).abs() <= near * want.abs()
+                    && got.is_sign_negative() == want.is_sign_negative();
+                assert!(
+                    got.to_bits() == want.to_bits() || got.is_nan() && want.is_nan() || close,
+                    "{what}({y:e}, {x:e}) is {got:e}, should be {want:e}"
+                );
+            };
+            same("atan2", Math::atan2(y, x), y.atan2(x), 1e-15);
+            same("hypot", Math::hypot(y, x), y.hypot(x), 1e-15);
+            same("fmod", Math::fmod(y, x), y % x, 0.0);
+            let (y, x) = (y as f32, x as f32);
+            same("atan2", Math::atan2(y, x).into(), y.atan2(x).into(), 1e-6);
+            same("hypot", Math::hypot(y, x).into(), y.hypot(x).into(), 1e-6);
+            same("fmod", Math::fmod(y, x).into(), (y % x).into(), 0.0);
+        }
+    }
+}
+
+/// What stands around the estimates, which are correctly rounded here.
+#[test]
+fn fast_variants_keep_their_bounds() {
+    use amdgpu_device::math::fast;
+    let mut random = Random::new("fast");
+    for _ in 0..if full() { 1 << 26 } else { 1 << 21 } {
+        let x = random.uniform(-88.0, 88.0) as f32;
+        let wide = f64::from(x);
+        let within = |what: &str, got: f32, want: f64, bound: f64| {
+            let error = (f64::from(got) - want).abs();
+            assert!(error <= bound, "{what}({x:e}) is {got:e}, off by {error:e}, bound {bound:e}");
+        };
+        let unit = |want: f64| want.abs() * 2f64.powi(-23);
+        let positive = x.abs().max(1e-30);
+        let wide_positive = f64::from(positive);
+        within("recip", fast::recip(positive), 1.0 / wide_positive, 2.0 * unit(1.0 / wide_positive));
+        within("div", fast::div(3.0, positive), 3.0 / wide_positive, 3.0 * unit(3.0 / wide_positive));
+        within("sqrt", fast::sqrt(positive), wide_positive.sqrt(), 2.0 * unit(wide_positive.sqrt()));
+        within(
+            "rsqrt",
+            fast::rsqrt(positive),
+            1.0 / wide_positive.sqrt(),
+            2.0 * unit(1.0 / wide_positive.sqrt()),
+        );
+        within("exp2", fast::exp2(x), wide.exp2(), 4.0 * unit(wide.exp2()));
+        within(
+            "exp",
+            fast::exp(x),
+            wide.exp(),
+            wide.exp() * (4.0 * 2f64.powi(-23) + wide.abs() * 2f64.powi(-23)),
+        );
+        let log = |want: f64| (4.0 * unit(want)).max(2f64.powi(-21));
+        within("log2", fast::log2(positive), wide_positive.log2(), log(wide_positive.log2()));
+        within("log", fast::log(positive), wide_positive.ln(), log(wide_positive.ln()));
+        within("log10", fast::log10(positive), wide_positive.log10(), log(wide_positive.log10()));
+        let turn = 2f64.powi(-19).max(wide.abs() * 2f64.powi(-22));
+        within("sin", fast::sin(x), wide.sin(), turn);
+        within("cos", fast::cos(x), wide.cos(), turn);
+        within("tanh", fast::tanh(x / 8.0), f64::from(x / 8.0).tanh(), 2f64.powi(-20));
+        let y = 2.5_f32;
+        let power = wide_positive.powf(2.5);
+        if power < 1e37 && power > 1e-37 {
+            within(
+                "powf",
+                fast::powf(positive, y),
+                power,
+                power * 2f64.powi(-20) * (1.0 + (2.5 * wide_positive.log2()).abs()),
+            );
+        }
+    }
 }
 
 #[test]

@@ -2,7 +2,8 @@
 
 use amdgpu_device::grid::{workgroup_id_x, workgroups_x};
 use amdgpu_device::prelude::*;
-use amdgpu_device::workgroup::{barrier_local, fixed_memory};
+use amdgpu_device::workgroup::barrier_local;
+use amdgpu_device::workgroup_memory;
 
 use crate::workgroup_stride;
 
@@ -26,8 +27,7 @@ pub unsafe fn transpose<T: Scalar>(
     #[len(rows * cols)] inp: *const T,
     #[len(rows * cols)] out: *mut T,
 ) {
-    // 32 · 33 elements of 4 bytes are 4,224 bytes.
-    let tile = fixed_memory::<8, T>();
+    let tile = workgroup_memory!([T; TILE * PITCH]);
     let across = cols.div_ceil(TILE);
     let mut number = workgroup_id_x() as usize;
     while number < rows.div_ceil(TILE) * across {
@@ -36,10 +36,7 @@ pub unsafe fn transpose<T: Scalar>(
             let (r, c) = (i / TILE, i % TILE);
             if top + r < rows && left + c < cols {
                 // SAFETY: the element is in the matrix, and its place in the tile.
-                unsafe {
-                    tile.add(r * PITCH + c)
-                        .write(*inp.add((top + r) * cols + left + c))
-                };
+                unsafe { tile.set(r * PITCH + c, *inp.add((top + r) * cols + left + c)) };
             }
         });
         // The whole tile is written before anyone reads it.
@@ -50,7 +47,7 @@ pub unsafe fn transpose<T: Scalar>(
                 // SAFETY: as above; another work-item wrote this place before the barrier.
                 unsafe {
                     out.add((left + c) * rows + top + r)
-                        .write(*tile.add(r * PITCH + c))
+                        .write(tile.get(r * PITCH + c))
                 };
             }
         });

@@ -93,6 +93,8 @@ const WAVE_ASSEMBLY: [&str; 11] = [
 
 /// A comment in inline assembly whose source says that its operand is uniform in the wave.
 const UNIFORM: &str = "// uniform in the wave";
+/// The same for the workgroup.
+const UNIFORM_IN_WORKGROUP: &str = "uniform in the workgroup";
 
 /// Who must come to an instruction together.
 pub(super) fn scope(inst: &Inst) -> Option<Scope> {
@@ -166,6 +168,9 @@ pub(super) fn is_id(inst: &Inst, of_an_id: bool) -> bool {
 
 /// The result is in the registers that the constraints name first: for all lanes, or one for each.
 fn assembly(text: &str, constraints: &str, operands: Uniform) -> Uniform {
+    if text.contains(UNIFORM_IN_WORKGROUP) {
+        return Uniform::Workgroup;
+    }
     if text.contains(UNIFORM) {
         return operands.min(Uniform::Wave);
     }

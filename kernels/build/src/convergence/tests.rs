@@ -258,3 +258,15 @@ fn memory_and_atomics() {
         assert_eq!(refused(&loaded(each_its_own)).len(), 1, "{each_its_own}");
     }
 }
+
+#[test]
+fn what_a_workgroup_agrees_on_may_decide_about_barriers() {
+    let agreed = |text: &str| {
+        only_if(
+            &format!("  %u = call i32 asm \"{text}\", \"=s,0\"(i32 %id)\n  %c = icmp ult i32 %u, %n\n"),
+            BARRIER,
+        )
+    };
+    assert_eq!(refused(&agreed("; uniform in the workgroup")), []);
+    assert_eq!(refused(&agreed("s_nop 0")), [found("s.barrier", "12", "11")]);
+}

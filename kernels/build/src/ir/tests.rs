@@ -89,3 +89,33 @@ fn functions_that_nothing_defines_are_found_in_ptx() {
 fn strings_of_ir_are_bytes_again() {
     assert_eq!(unescape("A\\00\\FFb\\5C\\\\n"), [b'A', 0, 255, b'b', b'\\', b'\\', b'n']);
 }
+
+#[test]
+fn each_place_gets_workgroup_memory_of_its_own() {
+    let function = |name: &str, bytes: u32| {
+        format!(
+            "define internal ptr @{name}() #1 {{\n  %_1 = call ptr @amdgpu_device_workgroup_slot(i64 noundef {bytes}, i64 \
+             noundef 4) #5, !dbg !7\n  ret ptr %_1, !dbg !8\n}}\n"
+        )
+    };
+    let declared = "declare ptr @amdgpu_device_workgroup_slot(i64, i64)\n";
+    let ir = workgroup_memory([&function("a", 256), &function("b", 0), declared].concat());
+    let slots: Vec<&str> =
+        ir.lines().filter(|line| line.contains(" = internal addrspace(3) global ")).collect();
+    // A variable without a size would be what the launch gives.
+    assert!(
+        slots[0].ends_with("[256 x i8] poison, align 4") && slots[1].ends_with("[1 x i8] poison, align 4"),
+        "{ir}"
+    );
+    let names: Vec<&str> = slots.iter().filter_map(|line| line.split(' ').next()).collect();
+    assert_ne!(names[0], names[1]);
+    for name in names {
+        assert!(
+            ir.contains(&format!("  %_1 = addrspacecast ptr addrspace(3) {name} to ptr, !dbg !7\n")),
+            "{ir}"
+        );
+    }
+    assert!(!ir.contains("call ptr"), "{ir}");
+    let other = "define void @c() {\n  ret void\n}\n";
+    assert_eq!(workgroup_memory(other.to_owned()), other);
+}

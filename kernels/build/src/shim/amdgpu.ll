@@ -15,11 +15,34 @@ define linkonce_odr hidden i32 @amdgpu_device_workgroup_memory_bytes() alwaysinl
   ret i32 %bytes
 }
 
+; What the launch gave beyond the kernel's own: the address of the former is the size of the latter.
+define linkonce_odr hidden i32 @amdgpu_device_dynamic_bytes() alwaysinline nounwind {
+  %all = call i32 @amdgpu_device_workgroup_memory_bytes()
+  %own = ptrtoint ptr addrspace(3) @amdgpu_device_dynamic to i32
+  %bytes = sub i32 %all, %own
+  ret i32 %bytes
+}
+
 ; Whether an error has been recorded since the host looked, and where it is to be recorded. The host finds it by name.
 @amdgpu_device_error = linkonce_odr protected addrspace(1) externally_initialized global { i32, i32, ptr } zeroinitializer, align 16
 
 define linkonce_odr hidden ptr @amdgpu_device_error_slot() alwaysinline nounwind {
   ret ptr addrspacecast (ptr addrspace(1) @amdgpu_device_error to ptr)
+}
+
+; How many workgroups have arrived, and how often all have.
+@amdgpu_device_grid_words = internal addrspace(1) global [2 x i32] zeroinitializer, align 8
+
+define linkonce_odr hidden ptr @amdgpu_device_grid_barrier() alwaysinline nounwind {
+  ret ptr addrspacecast (ptr addrspace(1) @amdgpu_device_grid_words to ptr)
+}
+
+; Where the metadata has hidden_multigrid_sync_arg.
+define linkonce_odr hidden ptr @amdgpu_device_grid_info() alwaysinline nounwind {
+  %args = call ptr addrspace(4) @llvm.amdgcn.implicitarg.ptr()
+  %at = getelementptr inbounds i8, ptr addrspace(4) %args, i64 88
+  %info = load ptr, ptr addrspace(4) %at, align 8, !invariant.load !0
+  ret ptr %info
 }
 
 @amdgpu_device_fixed_4k = internal addrspace(3) global [4096 x i8] poison, align 16
@@ -122,6 +145,15 @@ define linkonce_odr hidden i32 @amdgpu_device_workgroup_size_z() alwaysinline no
   ret i32 %wide
 }
 
+; The build takes the result for the same in all of the workgroup.
+define linkonce_odr hidden i32 @amdgpu_device_uniform_in_workgroup(i32 %value) alwaysinline nounwind {
+  %first = call i32 @llvm.amdgcn.readfirstlane.i32(i32 %value)
+  %uniform = call i32 asm "; uniform in the workgroup", "=s,0"(i32 %first)
+  ret i32 %uniform
+}
+
+declare i32 @llvm.amdgcn.readfirstlane.i32(i32) convergent nounwind memory(none)
+
 define linkonce_odr hidden i32 @amdgpu_device_forget(i32 %x) alwaysinline nounwind {
   %same = call i32 asm sideeffect "", "=v,0"(i32 %x)
   ret i32 %same
@@ -142,6 +174,32 @@ define linkonce_odr hidden void @amdgpu_device_keep_order() alwaysinline converg
 define linkonce_odr hidden i64 @amdgpu_device_forget_uniform(i64 %x) alwaysinline nounwind {
   %same = call i64 asm sideeffect "", "=s,0"(i64 %x)
   ret i64 %same
+}
+
+; Where the metadata has hidden_hostcall_buffer.
+define linkonce_odr hidden ptr @amdgpu_device_host_calls() alwaysinline nounwind {
+  %args = call ptr addrspace(4) @llvm.amdgcn.implicitarg.ptr()
+  %at = getelementptr inbounds i8, ptr addrspace(4) %args, i64 80
+  %buffer = load ptr, ptr addrspace(4) %at, align 8, !invariant.load !0
+  ret ptr %buffer
+}
+
+; Message 1, with the event in m0.
+define linkonce_odr hidden void @amdgpu_device_interrupt(i32 %event) alwaysinline nounwind {
+  %low = and i32 %event, 255
+  %same = call i32 @llvm.amdgcn.readfirstlane.i32(i32 %low)
+  call void @llvm.amdgcn.s.sendmsg(i32 1, i32 %same)
+  ret void
+}
+
+declare void @llvm.amdgcn.s.sendmsg(i32 immarg, i32) nounwind
+
+; A trap of whose message the emulator looks for in s[0:3]: address, length, and `TEXT`.
+define linkonce_odr hidden void @amdgpu_device_fail(ptr %text, i32 %length) alwaysinline cold noreturn nounwind {
+  %address = ptrtoint ptr %text to i64
+  call void asm sideeffect "s_trap 2", "{s[0:1]},{s2},{s3}"(i64 %address, i32 %length, i32 1415071060)
+  call void @llvm.amdgcn.endpgm()
+  unreachable
 }
 
 define linkonce_odr hidden void @amdgpu_device_atomic_add_f32(ptr %address, float %value) alwaysinline nounwind {
@@ -181,6 +239,7 @@ define linkonce_odr hidden i32 @amdgpu_device_atomic_swap_if_u32(ptr %address, i
   ret i32 %old
 }
 
+declare void @llvm.amdgcn.endpgm() cold noreturn nounwind
 declare void @llvm.amdgcn.s.barrier() convergent nounwind
 declare void @llvm.amdgcn.sched.barrier(i32 immarg) convergent nounwind
 declare ptr addrspace(4) @llvm.amdgcn.dispatch.ptr() nounwind memory(none)

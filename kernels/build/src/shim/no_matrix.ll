@@ -11,3 +11,7 @@ define linkonce_odr hidden void @amdgpu_device_matrix_f16(ptr %sums, ptr %a, ptr
 define linkonce_odr hidden void @amdgpu_device_matrix_bf16(ptr %sums, ptr %a, ptr %b) alwaysinline nounwind {
   unreachable
 }
+
+define linkonce_odr hidden void @amdgpu_device_matrix_i8(ptr %sums, ptr %a, ptr %b) alwaysinline nounwind {
+  unreachable
+}

@@ -11,6 +11,11 @@ define linkonce_odr hidden i32 @amdgpu_device_workgroup_memory_bytes() alwaysinl
   ret i32 %bytes
 }
 
+define linkonce_odr hidden i32 @amdgpu_device_dynamic_bytes() alwaysinline nounwind {
+  %bytes = call i32 @llvm.nvvm.read.ptx.sreg.dynamic_smem_size()
+  ret i32 %bytes
+}
+
 ; Whether an error has been recorded since the host looked, and where it is to be recorded. The host finds it by name.
 @amdgpu_device_error = linkonce_odr addrspace(1) externally_initialized global { i32, i32, ptr } zeroinitializer, align 16
 
@@ -22,6 +27,19 @@ define linkonce_odr hidden ptr @amdgpu_device_error_slot() alwaysinline nounwind
 define linkonce_odr hidden i32 @amdgpu_device_uniform(i32 %value) alwaysinline nounwind {
   %uniform = call i32 asm "mov.b32 $0, $1; // uniform in the wave", "=r,r"(i32 %value)
   ret i32 %uniform
+}
+
+; The same for the block.
+define linkonce_odr hidden i32 @amdgpu_device_uniform_in_workgroup(i32 %value) alwaysinline nounwind {
+  %uniform = call i32 asm "mov.b32 $0, $1; // uniform in the workgroup", "=r,r"(i32 %value)
+  ret i32 %uniform
+}
+
+; How many workgroups have arrived, and how often all have.
+@amdgpu_device_grid_words = internal addrspace(1) global [2 x i32] zeroinitializer, align 8
+
+define linkonce_odr hidden ptr @amdgpu_device_grid_barrier() alwaysinline nounwind {
+  ret ptr addrspacecast (ptr addrspace(1) @amdgpu_device_grid_words to ptr)
 }
 
 @amdgpu_device_fixed_4k = internal addrspace(3) global [4096 x i8] poison, align 16
@@ -130,6 +148,17 @@ define linkonce_odr hidden i64 @amdgpu_device_forget_uniform(i64 %x) alwaysinlin
   %same = call i64 asm sideeffect "", "=l,0"(i64 %x)
   ret i64 %same
 }
+
+@amdgpu_device_fail_file = internal addrspace(4) constant [1 x i8] zeroinitializer
+
+; The driver's own function prints the text and traps.
+define linkonce_odr hidden void @amdgpu_device_fail(ptr %text, i32 %length) alwaysinline cold noreturn nounwind {
+  %file = addrspacecast ptr addrspace(4) @amdgpu_device_fail_file to ptr
+  call void @__assertfail(ptr %text, ptr %file, i32 0, ptr %file, i64 1)
+  unreachable
+}
+
+declare void @__assertfail(ptr, ptr, i32, ptr, i64) noreturn nounwind
 
 define linkonce_odr hidden void @amdgpu_device_atomic_add_f32(ptr %address, float %value) alwaysinline nounwind {
   %global = addrspacecast ptr %address to ptr addrspace(1)

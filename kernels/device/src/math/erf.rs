@@ -111,3 +111,14 @@ pub(super) fn erf<T: Erf>(x: T) -> T {
     let tail = tail_times(T::of(2.0), a * T::of(core::f64::consts::SQRT_2), product(a, a));
     (T::of(1.0) - tail).copysign(x)
 }
+
+#[inline(always)]
+pub(super) fn erfc<T: Erf>(x: T) -> T {
+    let (a, one) = (x.abs(), T::of(1.0));
+    if a < T::of(0.5) {
+        return one - T::erf_poly(a * a).fma(x, x);
+    }
+    let a = a.at_most(T::TAIL_ENDS * T::of(core::f64::consts::FRAC_1_SQRT_2));
+    let tail = tail_times(T::of(2.0), a * T::of(core::f64::consts::SQRT_2), product(a, a));
+    if x < T::of(0.0) { T::of(2.0) - tail } else { tail }
+}

@@ -9,6 +9,11 @@
 //! | f32 | 2 (2) | 1 | 2 | 2 | 2 | 5 | 4 | 5 |
 //! | f64 | 1 (2) | 1 | 2 | 1 | 2 | 5 | 2 | 5 |
 //!
+//! | largest error in ULP | exp2 | log2, log10, log1p | tan | atan, atan2 | sinh, cosh | erfc | cbrt, rsqrt, hypot | fmod |
+//! |---|---|---|---|---|---|---|---|---|
+//! | f32 | 2 | 2 | 4 | 3 | 3 | 5 | 1 | exact |
+//! | f64 | 1 | 2 | 4 | 3 | 3 | 5 | 1 | exact |
+//!
 //! `sqrt` and `recip` are correctly rounded. Narrower types compute in [`Narrow`], an f32, and round once.
 //!
 //! The functions of `libm` do not meet this: `expf` and `sinf` need 12 and 568 bytes of scratch per lane for
@@ -16,11 +21,16 @@
 
 mod activation;
 mod arch;
+mod atan;
 mod erf;
 mod exp;
+mod exp2;
+pub mod fast;
 mod log;
+mod logs;
 mod narrow;
 mod pow;
+mod roots;
 mod tanh;
 mod trig;
 
@@ -152,20 +162,48 @@ functions! {
     exp() = exp;
     /// e^x − 1, accurate near zero.
     expm1() = exp;
+    /// 2^x.
+    exp2() = exp2;
     /// The natural logarithm.
     log() = log;
+    /// The logarithm to base 2; exact for powers of two.
+    log2() = logs;
+    /// The logarithm to base 10.
+    log10() = logs;
+    /// log(1 + x), accurate near zero.
+    log1p() = logs;
     /// sin x for every finite x; NaN for an infinite one.
     sin() = trig;
     /// cos x for every finite x; NaN for an infinite one.
     cos() = trig;
+    /// tan x for every finite x; NaN for an infinite one.
+    tan() = atan;
+    /// The angle whose tangent is x, from −π/2 to π/2.
+    atan() = atan;
+    /// The angle of the point with `self` as its ordinate y, and `x`: from −π to π, with the special cases of C's `atan2`.
+    atan2(x) = atan;
+    /// The hyperbolic sine.
+    sinh() = exp2;
+    /// The hyperbolic cosine.
+    cosh() = exp2;
     /// The hyperbolic tangent.
     tanh() = tanh;
     /// The error function, 2/√π·∫₀ˣ e^(−t²) dt.
     erf() = erf;
+    /// 1 − erf(x), accurate down to its smallest value.
+    erfc() = erf;
     /// The standard normal distribution function, ½·erfc(−x/√2), accurate down to its smallest value.
     normcdf() = erf;
     /// x^y with the special cases of C's `pow`.
     pow(y) = pow;
+    /// The cube root.
+    cbrt() = roots;
+    /// 1/√x.
+    rsqrt() = roots;
+    /// √(x² + y²), without overflow on the way.
+    hypot(y) = roots;
+    /// The remainder of x/y rounded towards zero: exact, with the sign of x. C's `fmod`, Rust's `%`.
+    fmod(y) = roots;
     /// 1 / (1 + e^−x).
     sigmoid() = activation;
     /// x / (1 + e^−x).

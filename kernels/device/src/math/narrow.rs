@@ -117,6 +117,19 @@ impl Math for Narrow {
         Narrow(Self::logistic_times(x, x * (x * x).fma(0.071_354_814, 1.595_769_2)))
     }
     forward!(Math: expm1 log sin cos erf normcdf gelu_erf);
+    forward!(Math: exp2 log2 log10 log1p tan atan sinh cosh erfc cbrt rsqrt);
+    #[inline]
+    fn atan2(self, x: Self) -> Self {
+        Narrow(Math::atan2(self.0, x.0))
+    }
+    #[inline]
+    fn hypot(self, y: Self) -> Self {
+        Narrow(Math::hypot(self.0, y.0))
+    }
+    #[inline]
+    fn fmod(self, y: Self) -> Self {
+        Narrow(Math::fmod(self.0, y.0))
+    }
     #[inline]
     fn pow(self, y: Self) -> Self {
         Narrow(self.0.pow(y.0))

@@ -22,6 +22,17 @@ pub enum Function {
     Gelu,
     GeluErf,
     Elu,
+    Exp2,
+    Log2,
+    Log10,
+    Log1p,
+    Tan,
+    Atan,
+    Sinh,
+    Cosh,
+    Erfc,
+    Cbrt,
+    Rsqrt,
 }
 
 impl Function {
@@ -55,10 +66,24 @@ impl Function {
                 Function::Tanh | Function::Erf => Some(1f64.copysign(x)),
                 Function::Sqrt | Function::Silu | Function::Gelu | Function::GeluErf => low(f64::NAN),
                 Function::Recip => Some(0f64.copysign(x)),
+                Function::Exp2 => low(0.0),
+                Function::Log2 | Function::Log10 | Function::Log1p => low(f64::NAN),
+                Function::Tan => Some(f64::NAN),
+                Function::Atan => Some(std::f64::consts::FRAC_PI_2.copysign(x)),
+                Function::Sinh | Function::Cbrt => Some(x),
+                Function::Cosh => Some(f64::INFINITY),
+                Function::Erfc => Some(if x > 0.0 { 0.0 } else { 2.0 }),
+                Function::Rsqrt => Some(if x > 0.0 { 0.0 } else { f64::NAN }),
             });
         }
         match self {
-            Function::Log if x < 0.0 => Some(f64::NAN),
+            Function::Log | Function::Log2 | Function::Log10 | Function::Rsqrt if x < 0.0 => Some(f64::NAN),
+            Function::Log1p if x < -1.0 => Some(f64::NAN),
+            Function::Log1p if x == -1.0 => Some(f64::NEG_INFINITY),
+            Function::Log2 | Function::Log10 if x == 1.0 => Some(0.0),
+            Function::Log2 | Function::Log10 if x == 0.0 => Some(f64::NEG_INFINITY),
+            Function::Rsqrt if x == 0.0 => Some(f64::INFINITY.copysign(x)),
+            Function::Exp2 | Function::Cosh | Function::Erfc if x == 0.0 => Some(1.0),
             Function::Sqrt if x < 0.0 => Some(f64::NAN),
             Function::Log if x == 1.0 => Some(0.0),
             Function::Log if x == 0.0 => Some(f64::NEG_INFINITY),
@@ -78,6 +103,26 @@ pub fn pow_ulp(x: f64, y: f64, got: f64) -> f64 {
     let size = big.log(&big.of(x.abs()));
     let size = big.exp(&big.mul(&size, &big.of(y)));
     ulp(&if x < 0.0 && y % 2.0 != 0.0 { size.neg() } else { size }, got)
+}
+
+/// Error of `got` as the angle of the point (x, y), neither of which is 0 or infinite.
+pub fn atan2_ulp(y: f64, x: f64, got: f64) -> f64 {
+    let mut big = Big::new();
+    let ratio = big.div(&big.of(y), &big.of(x));
+    let mut angle = ratio.atan(BITS, ToEven, &mut big.0);
+    if x < 0.0 {
+        let pi = big.0.pi(BITS, ToEven);
+        angle = if y < 0.0 { angle.sub(&pi, BITS, ToEven) } else { angle.add(&pi, BITS, ToEven) };
+    }
+    ulp(&angle, got)
+}
+
+/// Error of `got` as √(x² + y²).
+pub fn hypot_ulp(x: f64, y: f64, got: f64) -> f64 {
+    let big = Big::new();
+    let (x, y) = (big.of(x), big.of(y));
+    let square = x.mul(&x, 2 * BITS, ToEven).add(&y.mul(&y, 2 * BITS, ToEven), 2 * BITS, ToEven);
+    ulp(&square.sqrt(BITS, ToEven), got)
 }
 
 /// x; scaled on the way, since `from_f64` misreads subnormals.
@@ -220,6 +265,35 @@ impl Big {
             }
             Function::Sqrt => self.sqrt(x),
             Function::Recip => b.reciprocal(BITS, ToEven),
+            Function::Exp2 => {
+                let two = self.of(2.0);
+                let log = self.log(&two);
+                self.exp(&self.mul(&b, &log))
+            }
+            Function::Log2 | Function::Log10 => {
+                let base = self.of(if f == Function::Log2 { 2.0 } else { 10.0 });
+                let (log, of_base) = (self.log(&b), self.log(&base));
+                self.div(&log, &of_base)
+            }
+            // As many more bits as the sum may need.
+            Function::Log1p => one.add(&b, BITS + 1100, ToEven).ln(BITS, ToEven, &mut self.0),
+            Function::Tan => b.tan(BITS, ToEven, &mut self.0),
+            Function::Atan => b.atan(BITS, ToEven, &mut self.0),
+            Function::Sinh => b.sinh(BITS, ToEven, &mut self.0),
+            Function::Cosh => b.cosh(BITS, ToEven, &mut self.0),
+            Function::Erfc if x < -15.0 => self.of(2.0),
+            Function::Erfc if x > 50.0 => self.of(0.0),
+            Function::Erfc => {
+                let half = self.half_erfc(&b);
+                self.add(&half, &half)
+            }
+            Function::Cbrt => {
+                let log = self.log(&b.abs());
+                let third = self.div(&log, &self.of(3.0));
+                let root = self.exp(&third);
+                if x < 0.0 { root.neg() } else { root }
+            }
+            Function::Rsqrt => self.sqrt(x).reciprocal(BITS, ToEven),
             Function::Sigmoid => self.logistic(&b),
             Function::Silu => {
                 let s = self.logistic(&b);

@@ -590,6 +590,11 @@ impl Kernel {
         self.code();
     }
 
+    /// A number that kernels of one loaded code object share, and no others that are loaded.
+    pub fn code_id(&self) -> u64 {
+        Arc::as_ptr(&self.module.inner).addr() as u64
+    }
+
     /// What the code object says about the kernel.
     pub fn info(&self) -> &KernelInfo {
         &self.module.inner.object.kernels()[self.index]

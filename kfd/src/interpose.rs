@@ -14,10 +14,9 @@ use libc::{DIR, FILE, c_char, c_int, c_ulong, dirent, dirent64, mode_t, off_t, s
 
 use crate::card::Card;
 use crate::process::Process;
-use crate::settings::Settings;
 use crate::topology::{self, Entry, FIRST_RENDER};
 use crate::window::{Window, address};
-use crate::{ioctl as requests, real};
+use crate::{ioctl as requests, real, settings};
 
 /// What a file's number stands for: nothing of ours, the driver, or a card's render node.
 const DRIVER: u8 = 1;
@@ -34,10 +33,7 @@ fn file(fd: c_int) -> u8 {
 /// The cards that the topology shows.
 fn cards() -> &'static [Card] {
     static CARDS: OnceLock<Vec<Card>> = OnceLock::new();
-    CARDS.get_or_init(|| match Process::get() {
-        Some(process) => process.settings.targets.iter().map(|&gfx| Card::of(gfx)).collect(),
-        None => Settings::of_process().targets.into_iter().map(Card::of).collect(),
-    })
+    CARDS.get_or_init(|| settings::targets().into_iter().map(Card::of).collect())
 }
 
 fn fail(errno: c_int) -> c_int {

@@ -27,7 +27,6 @@ pub(crate) mod handles;
 pub(crate) mod launch;
 pub(crate) mod memory;
 pub(crate) mod module;
-pub(crate) mod occupancy;
 pub(crate) mod peers;
 pub(crate) mod pool;
 pub(crate) mod properties;

@@ -6,9 +6,12 @@ use std::process::{Command, Output};
 /// The driver's library: cargo builds it with the workspace, beside this test.
 fn driver() -> Option<PathBuf> {
     let own = std::env::current_exe().unwrap();
-    let file = own.ancestors().map(|folder| folder.join("libcandle_amdgpu_kfd.so")).find(|file| file.is_file());
+    let file =
+        own.ancestors().map(|folder| folder.join("libcandle_amdgpu_kfd.so")).find(|file| file.is_file());
     if file.is_none() {
-        eprintln!("skipped: there is no libcandle_amdgpu_kfd.so; `cargo build -p candle-amdgpu-kfd` makes it");
+        eprintln!(
+            "skipped: there is no libcandle_amdgpu_kfd.so; `cargo build -p candle-amdgpu-kfd` makes it"
+        );
     }
     file
 }
@@ -39,7 +42,8 @@ fn a_program_is_summed_up_as_under_run_hip() {
     if !has("hipcc") {
         return;
     }
-    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("run-rocm-findings-{}", std::process::id()));
+    let program =
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("run-rocm-findings-{}", std::process::id()));
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../hip/tests/programs/findings.hip");
     let mut hipcc = Command::new("hipcc");
     hipcc.args(["-O2", "-g", "--offload-arch=gfx1030", "-o"]).args([&program, &source]);
@@ -49,7 +53,11 @@ fn a_program_is_summed_up_as_under_run_hip() {
     let (status, out, err) = text(&output);
     assert_eq!(status, Some(99), "{out}\n{err}");
     let summary = err.split_once("candle-amdgpu run-rocm: ").unwrap().1;
-    for part in ["5 launches of 3 kernels on gfx1030, ", "found: 0 faults, 2 races, ", "races in sum(int const*, int*)\n"] {
+    for part in [
+        "5 launches of 3 kernels on gfx1030, ",
+        "found: 0 faults, 2 races, ",
+        "races in sum(int const*, int*)\n",
+    ] {
         assert!(summary.contains(part), "`{part}` is not in\n{err}");
     }
     std::fs::remove_file(program).unwrap();

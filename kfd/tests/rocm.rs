@@ -12,7 +12,8 @@ const TARGETS: [&str; 2] = ["gfx1030", "gfx90a"];
 /// The driver's library, as cargo leaves it beside the tests.
 fn driver() -> PathBuf {
     let folder = std::env::current_exe().unwrap();
-    let found = folder.ancestors().map(|folder| folder.join("libcandle_amdgpu_kfd.so")).find(|file| file.is_file());
+    let found =
+        folder.ancestors().map(|folder| folder.join("libcandle_amdgpu_kfd.so")).find(|file| file.is_file());
     found.expect("cargo builds the library before its tests")
 }
 
@@ -47,7 +48,9 @@ fn compile(name: &str) -> Option<PathBuf> {
 /// A program on emulated cards, with the system's libraries and no others.
 fn on_cards(program: impl AsRef<std::ffi::OsStr>, targets: &str) -> Command {
     let mut command = Command::new(program);
-    for (name, _) in std::env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"CANDLE_AMDGPU_")) {
+    for (name, _) in
+        std::env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"CANDLE_AMDGPU_"))
+    {
         command.env_remove(name);
     }
     command.env_remove("LD_LIBRARY_PATH").env("LD_PRELOAD", driver()).env("CANDLE_AMDGPU_KFD", targets);
@@ -130,7 +133,11 @@ fn a_fault_reaches_the_runtime_as_a_card_s_does() {
     let Some(program) = compile("wild") else { return };
     let output = on_cards(&program, "gfx90a").output().unwrap();
     let (out, err) = text(&output);
-    assert_eq!(std::os::unix::process::ExitStatusExt::signal(&output.status), Some(libc::SIGABRT), "{out}\n{err}");
+    assert_eq!(
+        std::os::unix::process::ExitStatusExt::signal(&output.status),
+        Some(libc::SIGABRT),
+        "{out}\n{err}"
+    );
     for part in [
         "candle-amdgpu-kfd: queue ",
         "write of 4 bytes at 0x",
@@ -217,7 +224,8 @@ fn a_process_that_is_killed_leaves_nothing() {
     let is_at_work = || {
         let threads = std::fs::read_dir(format!("/proc/{}/task", child.id())).into_iter().flatten().flatten();
         let name = |thread: std::fs::DirEntry| std::fs::read_to_string(thread.path().join("comm"));
-        threads.filter_map(|thread| name(thread).ok()).filter(|name| name.starts_with("aql queue")).count() > 4
+        threads.filter_map(|thread| name(thread).ok()).filter(|name| name.starts_with("aql queue")).count()
+            > 4
     };
     while !is_at_work() {
         assert!(start.elapsed() < Duration::from_secs(60), "the program does not get to its streams");

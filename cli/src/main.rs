@@ -15,10 +15,12 @@ mod profile;
 mod report;
 mod run;
 mod run_hip;
+mod run_rocm;
 mod stated;
 mod subject;
 mod suppressions;
 mod verify;
+mod watched;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
@@ -39,6 +41,7 @@ enum Command {
     Verify(verify::Verify),
     Run(run::Run),
     RunHip(run_hip::RunHip),
+    RunRocm(run_rocm::RunRocm),
     Profile(profile::Profile),
     Check(check::Check),
     Bench(bench::Bench),
@@ -72,8 +75,12 @@ fn main() -> ExitCode {
         Command::Kernels(command) => command.run(),
         Command::Verify(command) => command.run(),
         Command::Run(command) => command.run(),
-        // Its status is another program's.
+        // Their status is another program's.
         Command::RunHip(command) => match command.run() {
+            Ok(status) => return status,
+            Err(error) => Err(error),
+        },
+        Command::RunRocm(command) => match command.run() {
             Ok(status) => return status,
             Err(error) => Err(error),
         },

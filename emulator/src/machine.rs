@@ -302,8 +302,8 @@ impl Machine {
         Ok(Machine { gfx, memory: Arc::new(memory) })
     }
 
-    /// Makes `bytes` bytes at `address` an allocation of a machine that [`Machine::over`] made. Check mode takes it as
-    /// unwritten, or, where the host writes without telling the machine, all of it as written.
+    /// Makes `bytes` bytes at `address` an allocation of a machine that [`Machine::over`] made. What was written there counts as
+    /// written until [`Machine::forget`]; where the host writes without telling the machine, all of it does.
     ///
     /// # Errors
     /// [`MemoryError::NotLendable`] if the range is empty, outside of the machine's, or overlaps an allocation.
@@ -327,6 +327,11 @@ impl Machine {
     /// Where the host has `bytes` bytes that kernels have at `address`; `None` if they do not lie within one allocation.
     pub fn host_address(&self, address: u64, bytes: u64) -> Option<*mut u8> {
         self.memory.host_pointer(address, bytes)
+    }
+
+    /// Tells check mode that whole pages have new contents, which nobody has written: their owner has given them out anew.
+    pub fn forget(&self, address: u64, bytes: u64) {
+        self.memory.forget(address, bytes);
     }
 
     /// Ends what [`Machine::place`] or [`Machine::place_alias`] began.
@@ -588,6 +593,11 @@ impl Kernel {
     /// Decodes the kernel's instructions now, rather than when it is first launched.
     pub fn prepare(&self) {
         self.code();
+    }
+
+    /// A number that kernels of one loaded code object share, and no others that are loaded.
+    pub fn code_id(&self) -> u64 {
+        Arc::as_ptr(&self.module.inner).addr() as u64
     }
 
     /// What the code object says about the kernel.

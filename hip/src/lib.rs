@@ -62,18 +62,22 @@ mod emulated;
 mod error;
 mod host_access;
 mod image;
-pub mod journal;
 mod real;
 mod report;
 mod select;
-mod settings;
 mod types;
 
+pub use amdgpu_journal::occupancy::{Limit, Occupancy, occupancy};
+pub use amdgpu_journal::record::LaunchRecord;
+pub use amdgpu_journal::settings::{
+    BUDGET_VARIABLE, CHECK_VARIABLE, JOURNAL_VARIABLE, PATIENCE_VARIABLE, PROFILE_VARIABLE, SEED_VARIABLE,
+    WARN_VARIABLE,
+};
+pub use amdgpu_journal::{journal, set_print_faults};
 pub use api::*;
 pub use codes::*;
 pub use cuda::{CUDA_LIBRARY_VARIABLE, CudaError, nvidia};
 pub use emulated::graph::CaptureError;
-pub use emulated::occupancy::{Limit, Occupancy, occupancy};
 pub use error::{Error, LastError, last_error};
 pub use host_access::amdhip64_host_access;
 pub use image::check_image;
@@ -81,8 +85,5 @@ pub use real::{LIBRARY_VARIABLE, RealLibraryError, amdhip64_is_candle_amdgpu};
 pub use report::*;
 pub use select::{
     BackendInfo, BackendKind, Choice, DEFAULT_TARGETS, DEVICE_VARIABLE, SelectError, backend_info, choose,
-};
-pub use settings::{
-    BUDGET_VARIABLE, CHECK_VARIABLE, JOURNAL_VARIABLE, PATIENCE_VARIABLE, PROFILE_VARIABLE, SEED_VARIABLE,
 };
 pub use types::*;

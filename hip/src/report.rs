@@ -19,13 +19,11 @@
 //! error that says so.
 
 use std::cell::Cell;
-use std::fmt;
-use std::io::Write;
 use std::marker::PhantomData;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use amdgpu_emulator::{FaultReport, Gfx, LaunchOptions, Machine, Report};
+use amdgpu_emulator::{FaultReport, LaunchOptions, Machine};
+use amdgpu_journal::record::LaunchRecord;
 
 use crate::emulated::device::Device;
 use crate::error::Error;
@@ -40,36 +38,6 @@ pub struct Counters {
     pub wave_instructions: u64,
     /// Those times the lanes of the wave.
     pub lane_instructions: u64,
-}
-
-/// One launch of a profile.
-#[derive(Debug, Clone)]
-pub struct LaunchRecord {
-    /// Name of the kernel.
-    pub kernel: String,
-    /// The device's target.
-    pub gfx: Gfx,
-    /// Workgroups along each axis.
-    pub grid: [u32; 3],
-    /// Work-items of a workgroup along each axis.
-    pub block: [u32; 3],
-    /// Bytes of launch-sized LDS.
-    pub dynamic_lds: u32,
-    /// What the machine counted.
-    pub report: Report,
-}
-
-impl fmt::Display for LaunchRecord {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let LaunchRecord { kernel, gfx, grid, block, dynamic_lds, report } = self;
-        let ([gx, gy, gz], [bx, by, bz]) = (grid, block);
-        write!(
-            f,
-            "{kernel} on {gfx}: grid {gx}x{gy}x{gz}, workgroup {bx}x{by}x{bz}, launch-sized LDS {dynamic_lds}, waves {}, \
-             wave instructions {}, lane instructions {}",
-            report.waves, report.wave_instructions, report.lane_instructions
-        )
-    }
 }
 
 fn device(ordinal: usize) -> Result<&'static Device, Error> {
@@ -176,14 +144,6 @@ pub struct HeldResources {
     pub handles: usize,
 }
 
-static PRINT_FAULTS: AtomicBool = AtomicBool::new(true);
-
-/// Whether a fault is written to standard error, for callers who only see HIP's code for it. It is by default; a program
-/// that shows [`last_fault`] itself switches this off.
-pub fn set_print_faults(on: bool) {
-    PRINT_FAULTS.store(on, Ordering::Relaxed);
-}
-
 thread_local! {
     static TAKING_TEXT: Cell<usize> = const { Cell::new(0) };
 }
@@ -216,12 +176,4 @@ impl Drop for TakesText {
 /// Whether this thread's caller gets to see texts. There is no state any more while the thread ends.
 pub(crate) fn takes_text() -> bool {
     TAKING_TEXT.try_with(|count| count.get() > 0).unwrap_or(false)
-}
-
-/// Writes a fault to standard error, if that is wanted.
-pub(crate) fn print_fault(report: &str) {
-    if PRINT_FAULTS.load(Ordering::Relaxed) {
-        // Nobody may be there to read it.
-        drop(writeln!(std::io::stderr(), "amdhip64: {report}"));
-    }
 }

@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock};
 
 use amdgpu_emulator::{Gfx, MachineError};
+use amdgpu_journal::settings::Settings;
 
 use crate::codes::*;
 use crate::cuda::CudaError;
@@ -23,7 +24,6 @@ use crate::emulated::Runtime;
 use crate::journal;
 use crate::real::{RealLibrary, RealLibraryError};
 use crate::report::{TakesText, takes_text};
-use crate::settings::Settings;
 
 /// The variable that selects the devices.
 pub const DEVICE_VARIABLE: &str = "CANDLE_AMDGPU_DEVICE";
@@ -158,7 +158,8 @@ fn select() -> Result<Selected, SelectError> {
         (None, Some(value)) if !value.is_empty() => (value.parse()?, format!("{DEVICE_VARIABLE}={value}")),
         _ => (Choice::Auto, format!("{DEVICE_VARIABLE} is not set")),
     };
-    let settings = Settings::get()?;
+    amdgpu_journal::speak_as("amdhip64");
+    let settings = Settings::get().map_err(|wrong| SelectError::Variables(wrong.0))?;
     let emulated = |targets: &[Gfx], reason| -> Result<Selected, SelectError> {
         journal::write(|| journal::Entry::Devices {
             targets: targets.iter().map(|gfx| gfx.name().to_owned()).collect(),

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 
-use amdgpu_emulator::{Fault, FaultReport, Interrupt, Kernel, PacketLaunch, Report};
+use amdgpu_emulator::{Fault, FaultReport, Finding, Interrupt, Kernel, PacketLaunch, Report};
+use amdgpu_journal::journal::{self, Entry};
+use amdgpu_journal::record::LaunchRecord;
+use amdgpu_journal::settings::write_profile;
 
 use crate::device::Device;
 use crate::events::MemoryFault;
@@ -11,7 +14,6 @@ use crate::process::Process;
 use crate::programs::ProgramError;
 use crate::queue::Queue;
 use crate::say;
-use crate::settings::Profile;
 use crate::signal::Signal;
 use crate::window::{Window, pointer};
 
@@ -288,7 +290,10 @@ impl Worker<'_> {
             Err(error @ ProgramError::NoMemory(_)) => return Err(self.halt(Code::NoCode, &error.to_string())),
         };
         self.ask_for_scratch(scratch, kernel.info().wave_size)?;
-        let mut options = self.process.settings.options.clone();
+        let is_own = self.device.programs.is_of_runtime(packet.u64(32));
+        let mut options = self.process.options.clone();
+        // The runtime's own kernels are run as all others are, but what they do is not the program's doing.
+        options.keep_going |= is_own;
         let process = self.process;
         options.interrupt = Some(Interrupt(Arc::new(move |_| {
             process.events.interrupt();
@@ -304,8 +309,18 @@ impl Worker<'_> {
             queue: self.amd_queue(),
             options,
         };
-        match self.device.machine.launch_packet(&kernel, &launch) {
-            Ok(report) => self.ran(&kernel, &launch, &report),
+        let result = self.device.machine.launch_packet(&kernel, &launch);
+        let findings = match &result {
+            _ if is_own => &[],
+            Ok(report) => &report.findings[..],
+            Err(fault) => fault.findings(),
+        };
+        for Finding { report, count, .. } in findings {
+            journal::note(report, &report.to_string(), *count, false);
+        }
+        match result {
+            Ok(report) if is_own => drop(report),
+            Ok(report) => self.ran(&kernel, &launch, report),
             Err(report) => return Err(self.faulted(&report)),
         }
         if self.queue_word(PROPERTIES).load(Ordering::Acquire) & SCRATCH_ONCE != 0
@@ -334,34 +349,37 @@ impl Worker<'_> {
         if enough() { Ok(()) } else { Err(Halt::Told) }
     }
 
-    /// A kernel has run to its end.
-    fn ran(&self, kernel: &Kernel, launch: &PacketLaunch, report: &Report) {
-        for finding in &report.findings {
-            say(format_args!("{} ({} times)", finding.report, finding.count));
-        }
-        let ([gx, gy, gz], [bx, by, bz]) = (launch.grid, launch.block);
-        if self.process.settings.profile != Profile::Off {
-            say(format_args!(
-                "profile: {} on {}: grid {gx}x{gy}x{gz} work-items, workgroup {bx}x{by}x{bz}, LDS {}, waves {}, wave instructions \
-                 {}, lane instructions {}",
-                kernel.info().name,
-                self.device.card.gfx,
-                launch.lds,
-                report.waves,
-                report.wave_instructions,
-                report.lane_instructions
-            ));
-        }
-        if let Some(profile) =
-            report.profile.as_ref().filter(|_| self.process.settings.profile == Profile::Full)
-        {
-            say(profile);
+    /// A kernel of the program has run to its end.
+    fn ran(&self, kernel: &Kernel, launch: &PacketLaunch, report: Report) {
+        let (info, gfx) = (kernel.info(), self.device.card.gfx);
+        journal::write(|| Entry::Launch {
+            kernel: info.name.clone(),
+            gfx: gfx.name().to_owned(),
+            instructions: report.wave_instructions,
+        });
+        if launch.options.profile {
+            let record = LaunchRecord {
+                kernel: info.name.clone(),
+                gfx,
+                grid: std::array::from_fn(|axis| launch.grid[axis].div_ceil(launch.block[axis])),
+                block: launch.block,
+                dynamic_lds: launch.lds.saturating_sub(info.lds_size),
+                report,
+            };
+            write_profile(&record);
+            journal::profile(&record, info, kernel.code_id());
         }
     }
 
     /// A kernel did something wrong.
     fn faulted(&self, report: &FaultReport) -> Halt {
         let text = report.to_string();
+        journal::write(|| Entry::Launch {
+            kernel: report.kernel().to_owned(),
+            gfx: report.gfx().name().to_owned(),
+            instructions: 0,
+        });
+        journal::note(report, &text, 1, true);
         match report.fault() {
             Fault::OutOfBounds { address, .. } | Fault::UseAfterFree { address, .. } => {
                 self.memory_fault(*address, false, &text)

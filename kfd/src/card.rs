@@ -64,6 +64,26 @@ impl Card {
         WATCH_POINTS | DOORBELL_64 | if ecc { SRAM_ECC } else { 0 }
     }
 
+    /// The number of its family, as the kernel's graphics driver has them (`AMDGPU_FAMILY_…`).
+    pub fn family(&self) -> u32 {
+        match self.gfx.generation() {
+            Generation::Cdna => 141,
+            Generation::Gfx10 => 143,
+            Generation::Gfx11 if self.gfx.isa() == Gfx::Gfx1151 => 150,
+            Generation::Gfx11 => 145,
+            Generation::Gfx12 => 152,
+        }
+    }
+
+    /// `GB_ADDR_CONFIG`, from which the runtime works out the layout of images: pipes, banks and their interleaving, as the
+    /// kernel's driver sets them on Vega 10 and reads them on Navi 21.
+    pub fn address_config(&self) -> u32 {
+        match self.gfx.generation() {
+            Generation::Cdna => 0x2a11_4042,
+            _ => 0x545,
+        }
+    }
+
     /// The name that programs show.
     pub fn marketing_name(&self) -> String {
         format!("AMDGPU emulator {} ({})", self.gfx, self.facts.card)

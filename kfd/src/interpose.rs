@@ -7,17 +7,16 @@ use std::cell::UnsafeCell;
 use std::ffi::{CStr, CString, c_void};
 use std::io::Read as _;
 use std::os::fd::FromRawFd as _;
-use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use libc::{DIR, FILE, c_char, c_int, c_ulong, dirent, dirent64, mode_t, off_t, size_t};
 
 use crate::card::Card;
 use crate::process::Process;
-use crate::settings::Settings;
 use crate::topology::{self, Entry, FIRST_RENDER};
 use crate::window::{Window, address};
-use crate::{ioctl as requests, real};
+use crate::{ioctl as requests, real, settings};
 
 /// What a file's number stands for: nothing of ours, the driver, or a card's render node.
 const DRIVER: u8 = 1;
@@ -34,10 +33,7 @@ fn file(fd: c_int) -> u8 {
 /// The cards that the topology shows.
 fn cards() -> &'static [Card] {
     static CARDS: OnceLock<Vec<Card>> = OnceLock::new();
-    CARDS.get_or_init(|| match Process::get() {
-        Some(process) => process.settings.targets.iter().map(|&gfx| Card::of(gfx)).collect(),
-        None => Settings::of_process().targets.into_iter().map(Card::of).collect(),
-    })
+    CARDS.get_or_init(|| settings::targets().into_iter().map(Card::of).collect())
 }
 
 fn fail(errno: c_int) -> c_int {
@@ -473,15 +469,28 @@ pub unsafe extern "C" fn access(path: *const c_char, mode: c_int) -> c_int {
     }
 }
 
-/// The names of cards, as libdrm's devices: a place of the array is a device.
-fn marketing_names() -> &'static [CString] {
-    static NAMES: OnceLock<Vec<CString>> = OnceLock::new();
-    let name = |card: &Card| CString::new(card.marketing_name()).unwrap_or_default();
-    NAMES.get_or_init(|| cards().iter().map(name).collect())
+/// A card as libdrm's device: what its handle points to.
+struct DrmDevice {
+    card: &'static Card,
+    name: CString,
+    /// A file of its render node, from when the device is first asked for.
+    node: AtomicI32,
 }
 
-fn is_device(device: *mut c_void) -> bool {
-    marketing_names().as_ptr_range().contains(&device.cast_const().cast())
+/// All cards, so that a place in the list is a device.
+fn drm_devices() -> &'static [DrmDevice] {
+    static DEVICES: OnceLock<Vec<DrmDevice>> = OnceLock::new();
+    let device = |card: &'static Card| DrmDevice {
+        card,
+        name: CString::new(card.marketing_name()).unwrap_or_default(),
+        node: AtomicI32::new(-1),
+    };
+    DEVICES.get_or_init(|| cards().iter().map(device).collect())
+}
+
+/// The card of a handle; `None` if the handle is libdrm's own.
+fn drm_device(handle: *mut c_void) -> Option<&'static DrmDevice> {
+    drm_devices().iter().find(|device| std::ptr::from_ref(*device).addr() == handle.addr())
 }
 
 /// libdrm's function, of which the runtime learns a card's name.
@@ -495,15 +504,19 @@ pub unsafe extern "C" fn amdgpu_device_initialize(
     minor: *mut u32,
     device: *mut *mut c_void,
 ) -> c_int {
-    let Some(number) = file(fd).checked_sub(RENDER) else {
+    let Some(number) = file(fd).checked_sub(RENDER).map(usize::from) else {
         // SAFETY: the caller's contract.
         return unsafe { real::amdgpu_device_initialize(fd, major, minor, device) };
     };
-    let Some(name) = marketing_names().get(usize::from(number)) else { return -libc::ENODEV };
+    let Some(found) = drm_devices().get(number) else { return -libc::ENODEV };
+    if found.node.load(Ordering::Relaxed) < 0 {
+        // The caller may close its own.
+        found.node.store(open_path(Path::Render(number), libc::O_CLOEXEC), Ordering::Relaxed);
+    }
     // SAFETY: the caller's contract.
     unsafe {
         (major.write(3), minor.write(0));
-        device.write(std::ptr::from_ref(name).cast_mut().cast());
+        device.write(std::ptr::from_ref(found).cast_mut().cast());
     }
     0
 }
@@ -514,11 +527,42 @@ pub unsafe extern "C" fn amdgpu_device_initialize(
 /// As libdrm has it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn amdgpu_device_deinitialize(device: *mut c_void) -> c_int {
-    if is_device(device) {
-        return 0;
+    match drm_device(device) {
+        Some(_) => 0,
+        // SAFETY: the caller's contract.
+        None => unsafe { real::amdgpu_device_deinitialize(device) },
     }
-    // SAFETY: the caller's contract.
-    unsafe { real::amdgpu_device_deinitialize(device) }
+}
+
+/// libdrm's function.
+///
+/// # Safety
+/// As libdrm has it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn amdgpu_device_get_fd(device: *mut c_void) -> c_int {
+    match drm_device(device) {
+        Some(found) => found.node.load(Ordering::Relaxed),
+        // SAFETY: the caller's contract.
+        None => unsafe { real::amdgpu_device_get_fd(device) },
+    }
+}
+
+/// libdrm's function: the card's number and family, which is what the runtime looks at. The rest of the structure stays.
+///
+/// # Safety
+/// As libdrm has it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn amdgpu_query_gpu_info(device: *mut c_void, info: *mut c_void) -> c_int {
+    match drm_device(device) {
+        Some(DrmDevice { card, .. }) => {
+            // `struct amdgpu_gpu_info` begins with the device's number, two revisions and the family.
+            // SAFETY: the caller's contract.
+            unsafe { info.cast::<[u32; 4]>().write_unaligned([card.device_id, 0, 0, card.family()]) };
+            0
+        }
+        // SAFETY: the caller's contract.
+        None => unsafe { real::amdgpu_query_gpu_info(device, info) },
+    }
 }
 
 /// libdrm's function.
@@ -527,10 +571,9 @@ pub unsafe extern "C" fn amdgpu_device_deinitialize(device: *mut c_void) -> c_in
 /// As libdrm has it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn amdgpu_get_marketing_name(device: *mut c_void) -> *const c_char {
-    if is_device(device) {
-        // SAFETY: a place of the array, checked above.
-        return unsafe { &*device.cast::<CString>() }.as_ptr();
+    match drm_device(device) {
+        Some(found) => found.name.as_ptr(),
+        // SAFETY: the caller's contract.
+        None => unsafe { real::amdgpu_get_marketing_name(device) },
     }
-    // SAFETY: the caller's contract.
-    unsafe { real::amdgpu_get_marketing_name(device) }
 }

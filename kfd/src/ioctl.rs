@@ -133,8 +133,10 @@ pub fn answer(process: &'static Process, request: c_ulong, at: *mut c_void) -> R
         0x0c => wait_events(process, arguments.get()?),
         0x12 => {
             let config = arguments.get::<TileConfig>()?;
+            let device = process.device(config.gpu_id).ok_or(libc::EINVAL)?;
             (config.tile_count, config.macro_tile_count) = (0, 0);
-            (config.address_config, config.banks, config.ranks) = (0, 0, 0);
+            config.address_config = process.devices[device].card.address_config();
+            (config.banks, config.ranks) = (0, 0);
             Ok(())
         }
         0x14 => apertures(process, arguments.get()?),

@@ -37,8 +37,4 @@ pub mod signal;
 pub mod topology;
 pub mod window;
 
-/// Writes a line to standard error.
-pub fn say(text: impl std::fmt::Display) {
-    // Nobody may be there to read it.
-    let _ = std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("candle-amdgpu-kfd: {text}\n"));
-}
+use amdgpu_journal::say;

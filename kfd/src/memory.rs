@@ -186,6 +186,9 @@ impl Memory {
         if buffer.host.is_none() && !buffer.imported {
             window.discard(buffer.address, buffer.size);
         }
+        if buffer.flags & flags::VRAM != 0 {
+            devices[buffer.device].machine.forget(buffer.address, buffer.size);
+        }
         Ok(buffer)
     }
 }

@@ -4,20 +4,24 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use amdgpu_emulator::LaunchOptions;
+use amdgpu_journal::journal::{self, Entry};
+use amdgpu_journal::settings::Settings;
+
 use crate::device::Device;
 use crate::events::Events;
 use crate::memory::Memory;
 use crate::queue::{Queue, Watcher};
 use crate::say;
-use crate::settings::Settings;
+use crate::settings;
 use crate::window::Window;
 
 /// What the driver knows of a process.
 pub struct Process {
     /// Its number: a child that was forked has a driver of its own.
     pid: u32,
-    /// The variables.
-    pub settings: Settings,
+    /// How kernels run.
+    pub options: LaunchOptions,
     /// The addresses that cards reach.
     pub window: Window,
     /// The cards.
@@ -37,17 +41,25 @@ static OPENING: Mutex<()> = Mutex::new(());
 
 impl Process {
     fn new() -> Result<Process, String> {
-        let settings = Settings::of_process();
+        amdgpu_journal::speak_as("candle-amdgpu-kfd");
+        let options = Settings::get().map_err(|wrong| wrong.to_string())?.options.clone();
+        let targets = settings::targets();
+        if targets.is_empty() {
+            return Err("there are no cards".into());
+        }
         let window =
             Window::new().map_err(|error| format!("cannot reserve the addresses of cards: {error}"))?;
-        let devices = settings.targets.iter().enumerate().map(|(number, &gfx)| {
+        let devices = targets.iter().enumerate().map(|(number, &gfx)| {
             // SAFETY: the window is mapped as long as the process is there.
             unsafe { Device::new(number, gfx) }.map_err(|error| error.to_string())
         });
         let devices = devices.collect::<Result<Vec<_>, _>>()?;
+        journal::write(|| Entry::Devices {
+            targets: targets.iter().map(|gfx| gfx.name().to_owned()).collect(),
+        });
         Ok(Process {
             pid: std::process::id(),
-            settings,
+            options,
             window,
             devices,
             memory: Memory::default(),

@@ -36,6 +36,8 @@ struct Known {
 /// A kernel, and the bytes that it was found by: memory may be used again for another.
 struct Resident {
     kernel: Kernel,
+    /// It is in no code object: the runtime has put it together.
+    is_bare: bool,
     descriptor: [u8; DESCRIPTOR],
     /// Where the code begins, and the code.
     entry: u64,
@@ -89,6 +91,14 @@ impl Programs {
     }
 }
 
+impl Programs {
+    /// Whether the kernel that [`Programs::kernel`] has found at an address is one that the runtime has put together itself.
+    pub fn is_of_runtime(&self, address: u64) -> bool {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.kernels.get(&address).is_some_and(|resident| resident.is_bare)
+    }
+}
+
 impl Known {
     /// The kernel as part of a code object that the runtime's list has.
     fn listed(&mut self, machine: &Machine, address: u64, descriptor: [u8; DESCRIPTOR]) -> Option<Resident> {
@@ -129,7 +139,7 @@ fn kernel_of(
     let code = object.image().get(start..end)?.to_vec();
     let entry = base + info.descriptor.entry;
     let kernel = module.kernel(&info.name)?;
-    is_at(machine, entry, &code).then_some(Resident { kernel, descriptor, entry, code })
+    is_at(machine, entry, &code).then_some(Resident { kernel, is_bare: false, descriptor, entry, code })
 }
 
 /// The kernel as memory has it.
@@ -143,7 +153,7 @@ fn bare(machine: &Machine, address: u64, descriptor: [u8; DESCRIPTOR]) -> Result
     let name = format!("kernel at {address:#x}");
     let object = CodeObject::bare(machine.gfx(), &name, code.clone(), &descriptor, entry - base);
     let kernel = machine.adopt(&object, base).kernel(&name).ok_or(ProgramError::NoMemory(address))?;
-    Ok(Resident { kernel, descriptor, entry: base, code })
+    Ok(Resident { kernel, is_bare: true, descriptor, entry: base, code })
 }
 
 /// Load address and place of each code object in the runtime's list.

@@ -84,6 +84,10 @@ functions! {
     amdgpu_device_initialize = c"amdgpu_device_initialize"(fd: c_int, major: *mut u32, minor: *mut u32, device: *mut *mut c_void) -> c_int;
     /// libdrm's `amdgpu_device_deinitialize`.
     amdgpu_device_deinitialize = c"amdgpu_device_deinitialize"(device: *mut c_void) -> c_int;
+    /// libdrm's `amdgpu_query_gpu_info`.
+    amdgpu_query_gpu_info = c"amdgpu_query_gpu_info"(device: *mut c_void, info: *mut c_void) -> c_int;
+    /// libdrm's `amdgpu_device_get_fd`.
+    amdgpu_device_get_fd = c"amdgpu_device_get_fd"(device: *mut c_void) -> c_int;
     /// libdrm's `amdgpu_get_marketing_name`.
     amdgpu_get_marketing_name = c"amdgpu_get_marketing_name"(device: *mut c_void) -> *const c_char;
 }

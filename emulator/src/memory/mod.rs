@@ -299,8 +299,8 @@ impl Memory {
         }
     }
 
-    /// Makes a range of this memory's addresses an allocation, at a place that the caller has chosen. Unless `host_writes`, it
-    /// counts as unwritten.
+    /// Makes a range of this memory's addresses an allocation, at a place that the caller has chosen. What was written there
+    /// counts as written until [`Memory::forget`]; if the host writes without saying so, all of it does.
     pub fn place(
         &self,
         base: u64,
@@ -322,9 +322,6 @@ impl Memory {
         }
         let id = state.next_id;
         state.next_id += 1;
-        if !host_writes {
-            self.mark_unwritten_words(base, size);
-        }
         Arc::make_mut(&mut state.live).insert(at, Allocation { base, size, id, label, host_writes });
         Ok(())
     }
@@ -371,12 +368,17 @@ impl Memory {
         Ok(())
     }
 
-    /// Clears the bits of a range whose start is a multiple of 64.
-    fn mark_unwritten_words(&self, base: u64, size: u64) {
+    /// Notes that a range of whole pages has new contents, which nobody has written.
+    pub fn forget(&self, base: u64, size: u64) {
+        let end = base
+            .checked_add(size)
+            .filter(|end| self.owns(base) && end - self.region.base <= self.region.size);
+        if end.is_none() || !base.is_multiple_of(GRANULE) {
+            return;
+        }
         let bits = self.written.base + (base - self.region.base) / 8;
-        let bytes = size.div_ceil(64) * 8;
-        // SAFETY: the bits of a range of the region that is nobody's allocation.
-        unsafe { pointer(bits).write_bytes(0, bytes as usize) };
+        // SAFETY: the bits of a range of the region, of which its owner says that it is nobody's.
+        unsafe { pointer(bits).write_bytes(0, (size.div_ceil(64) * 8) as usize) };
     }
 
     /// Takes back what [`Memory::take_block`] gave for `size` bytes.

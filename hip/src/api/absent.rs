@@ -9,12 +9,11 @@ use std::sync::{Mutex, PoisonError};
 use crate::codes::hipErrorNotSupported;
 use crate::codes::{hipError_t, hipSuccess};
 use crate::error::{Error, boundary, last_command_code};
+use amdgpu_journal::settings::WARN_VARIABLE;
+
 use crate::journal;
 use crate::select::{Backend, backend};
 use crate::types::hipStream_t;
-
-/// The variable that, at `0`, keeps calls of absent functions off standard error.
-pub const WARN_VARIABLE: &str = "CANDLE_AMDGPU_WARN_ABSENT";
 
 /// An absent function's name, with a zero at its end.
 #[repr(transparent)]

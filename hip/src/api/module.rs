@@ -5,10 +5,10 @@ use std::ffi::{c_char, c_int, c_uint, c_void};
 use super::{give, not_null, text};
 use crate::emulated::Runtime;
 use crate::emulated::module::{Function, Module};
-use crate::emulated::occupancy::occupancy;
 use crate::error::Error;
 use crate::image::bytes_at;
 use crate::types::*;
+use amdgpu_journal::occupancy::occupancy;
 
 /// # Safety
 /// `module` is null or valid for writing; `image` as for [`bytes_at`].

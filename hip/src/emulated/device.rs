@@ -12,8 +12,9 @@ use super::handles::Handles;
 use super::pool::Pool;
 use super::stream::{Kind, Stream};
 use crate::error::Error;
-use crate::report::{Counters, LaunchRecord};
+use crate::report::Counters;
 use amdgpu_emulator::facts::{Facts, facts};
+use amdgpu_journal::record::LaunchRecord;
 
 /// Launch reports that are kept for a profile; a longer run keeps the latest.
 const KEPT_RECORDS: usize = 1 << 16;

@@ -8,16 +8,18 @@ use amdgpu_emulator::{ArgKind, Fault, FaultReport, Finding, HiddenArg, KernelInf
 
 use super::Runtime;
 use super::module::Function;
-use super::occupancy::occupancy;
 use super::stream::{Stream, StreamFault};
 use super::work::Work;
 use crate::codes::*;
 use crate::error::Error;
 use crate::journal;
-use crate::report::{LaunchRecord, print_fault, takes_text};
-use crate::settings::{BUDGET_VARIABLE, write_profile};
+use crate::report::takes_text;
 use crate::types::*;
 use amdgpu_emulator::facts::{MAX_GRID, MAX_WORKGROUP};
+use amdgpu_journal::occupancy::occupancy;
+use amdgpu_journal::print_fault;
+use amdgpu_journal::record::LaunchRecord;
+use amdgpu_journal::settings::{BUDGET_VARIABLE, write_profile};
 
 /// Geometry of a launch.
 #[derive(Debug, Clone, Copy)]

@@ -28,7 +28,6 @@ pub(crate) mod handles;
 pub(crate) mod launch;
 pub(crate) mod memory;
 pub(crate) mod module;
-pub(crate) mod occupancy;
 pub(crate) mod peers;
 pub(crate) mod pool;
 pub(crate) mod properties;

@@ -18,7 +18,8 @@ use super::device::Device;
 use super::graph::{Captured, Membership};
 use crate::codes::hipError_t;
 use crate::error::Error;
-use crate::report::{print_fault, takes_text};
+use crate::report::takes_text;
+use amdgpu_journal::print_fault;
 
 /// Priorities of streams: the lower the number, the more urgent.
 pub(crate) const LEAST_PRIORITY: i32 = 1;

@@ -1,6 +1,6 @@
 //! What emulated devices run and find, for another program to read: one line of JSON each, a [`Line`].
 //!
-//! [`JOURNAL_VARIABLE`](crate::JOURNAL_VARIABLE) names the file. Lines are appended, each in one write, so that the
+//! [`JOURNAL_VARIABLE`](crate::settings::JOURNAL_VARIABLE) names the file. Lines are appended, each in one write, so that the
 //! processes of a program can share a file and a process that is killed loses nothing that it has run. `candle-amdgpu
 //! run-hip` reads one.
 
@@ -16,8 +16,9 @@ use amdgpu_emulator::profile::{InstructionProfile, Profile};
 use amdgpu_emulator::{Fault, FaultReport, KernelInfo};
 use serde::{Deserialize, Serialize};
 
-use crate::emulated::occupancy::occupancy;
-use crate::report::{LaunchRecord, print_fault};
+use crate::occupancy::occupancy;
+use crate::print_fault;
+use crate::record::LaunchRecord;
 use crate::settings::Settings;
 
 /// A line of the file.
@@ -165,7 +166,7 @@ fn journal() -> Option<&'static Journal> {
 }
 
 /// Writes what `entry` gives, if there is a journal.
-pub(crate) fn write(entry: impl FnOnce() -> Entry) {
+pub fn write(entry: impl FnOnce() -> Entry) {
     if let Some(journal) = journal() {
         journal.write(entry());
     }
@@ -176,7 +177,7 @@ type Key = (String, &'static str, Discriminant<Fault>, Option<u64>, Option<u64>)
 
 /// Notes something that a launch did wrong, `count` times, with the text for people. Whether it ended the launch
 /// (`fatal`) says who is told: of those that did, the one who launches.
-pub(crate) fn note(report: &FaultReport, text: &str, count: u64, fatal: bool) {
+pub fn note(report: &FaultReport, text: &str, count: u64, fatal: bool) {
     static KNOWN: LazyLock<Mutex<HashMap<Key, u64>>> = LazyLock::new(Mutex::default);
     let fault = report.fault();
     let (at, other) = (report.site(), fault.other_access());
@@ -233,7 +234,7 @@ static COUNTED: Mutex<Vec<Counted>> = Mutex::new(Vec::new());
 
 /// Adds a launch to its kernel's counts. The file gets them whenever the number of launches has doubled, so that a
 /// process that is killed leaves some, and at the end of the process.
-pub(crate) fn profile(record: &LaunchRecord, info: &KernelInfo, code: u64) {
+pub fn profile(record: &LaunchRecord, info: &KernelInfo, code: u64) {
     let (Some(journal), Some(counts)) = (journal(), &record.report.profile) else { return };
     static AT_EXIT: Once = Once::new();
     AT_EXIT.call_once(|| {

@@ -8,10 +8,9 @@ use std::time::Duration;
 
 use amdgpu_emulator::{LaunchOptions, Output, Running, Stream, Watch};
 
-use crate::api::WARN_VARIABLE;
 use crate::journal::Journal;
-use crate::report::LaunchRecord;
-use crate::select::SelectError;
+use crate::record::LaunchRecord;
+use crate::speaker;
 
 /// The variable that switches check mode on for a whole process.
 pub const CHECK_VARIABLE: &str = "CANDLE_AMDGPU_CHECK";
@@ -32,29 +31,40 @@ pub const BUDGET_VARIABLE: &str = "CANDLE_AMDGPU_BUDGET";
 /// The variable that says after how many seconds a launch counts as long.
 pub const PATIENCE_VARIABLE: &str = "CANDLE_AMDGPU_PATIENCE";
 
+/// The variable that silences the message about functions that emulated devices lack.
+pub const WARN_VARIABLE: &str = "CANDLE_AMDGPU_WARN_ABSENT";
+
 /// Seconds after which a launch counts as long by default.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// Variables have wrong values: each with what it should be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct WrongVariables(pub String);
+
 /// What the variables say.
-pub(crate) struct Settings {
+pub struct Settings {
     /// How devices run launches before anyone changes it.
-    pub(crate) options: LaunchOptions,
+    pub options: LaunchOptions,
     profile: Option<ProfileOutput>,
     pub(crate) journal: Option<Journal>,
 }
 
 impl Settings {
     /// Those of this process.
-    pub(crate) fn get() -> Result<&'static Settings, SelectError> {
-        static SETTINGS: OnceLock<Result<Settings, SelectError>> = OnceLock::new();
+    ///
+    /// # Errors
+    /// All that is wrong, as one error.
+    pub fn get() -> Result<&'static Settings, WrongVariables> {
+        static SETTINGS: OnceLock<Result<Settings, WrongVariables>> = OnceLock::new();
         SETTINGS
             .get_or_init(|| Settings::read(|name| std::env::var_os(name)))
             .as_ref()
-            .map_err(SelectError::clone)
+            .map_err(WrongVariables::clone)
     }
 
     /// From the variables' values. All that are wrong are one error.
-    fn read(value: impl Fn(&str) -> Option<OsString>) -> Result<Settings, SelectError> {
+    fn read(value: impl Fn(&str) -> Option<OsString>) -> Result<Settings, WrongVariables> {
         let value = |name| value(name).filter(|value| !value.is_empty());
         let mut problems = Vec::new();
         let mut wrong = |name: &str, value: &OsString, expected: &str| {
@@ -122,15 +132,14 @@ impl Settings {
         if problems.is_empty() {
             Ok(Settings { options, profile, journal })
         } else {
-            Err(SelectError::Variables(problems.join("; ")))
+            Err(WrongVariables(problems.join("; ")))
         }
     }
 }
 
 /// Where a long launch is, for the person who waits.
 fn say(running: &Running) {
-    // Nobody may be there to read it.
-    drop(writeln!(std::io::stderr(), "amdhip64: {running}"));
+    crate::say(running);
 }
 
 /// Writes what device code prints into C's own buffers, so that it keeps its place among what the program prints.
@@ -177,7 +186,7 @@ impl ProfileOutput {
     }
 
     fn text(&self, record: &LaunchRecord) -> String {
-        let line = format!("amdhip64: profile: {record}\n");
+        let line = format!("{}: profile: {record}\n", speaker());
         match (self.format, &record.report.profile) {
             (Format::Full, Some(profile)) => format!("{line}{profile}\n"),
             (Format::Folded, Some(profile)) => profile.folded(),
@@ -187,7 +196,7 @@ impl ProfileOutput {
 }
 
 /// Writes a launch's profile to where the variable says; without the variable, nowhere.
-pub(crate) fn write_profile(record: &LaunchRecord) {
+pub fn write_profile(record: &LaunchRecord) {
     let output = Settings::get().ok().and_then(|settings| settings.profile.as_ref());
     if let Some(output) = output {
         let text = output.text(record);

@@ -1,8 +1,7 @@
 //! How many waves of a kernel fit on a multiprocessor at once.
 
-use amdgpu_emulator::{Generation, Gfx, KernelInfo};
-
 use amdgpu_emulator::facts::{SIMDS, facts};
+use amdgpu_emulator::{Generation, Gfx, KernelInfo};
 
 /// LDS is allocated in blocks of this many bytes.
 const LDS_GRANULE: u32 = 512;

@@ -1,0 +1,96 @@
+//! Programs on AMD's own runtime under `candle-amdgpu run-rocm`. Skipped where there is no ROCm of Debian's.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// The driver's library: cargo builds it with the workspace, beside this test.
+fn driver() -> Option<PathBuf> {
+    let own = std::env::current_exe().unwrap();
+    let file =
+        own.ancestors().map(|folder| folder.join("libcandle_amdgpu_kfd.so")).find(|file| file.is_file());
+    if file.is_none() {
+        eprintln!(
+            "skipped: there is no libcandle_amdgpu_kfd.so; `cargo build -p candle-amdgpu-kfd` makes it"
+        );
+    }
+    file
+}
+
+fn has(program: &str) -> bool {
+    let there = std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
+        .any(|folder| folder.join(program).is_file());
+    if !there {
+        eprintln!("skipped: there is no {program}; `apt-get install hipcc` gets it (Debian 12 has 5.2.3)");
+    }
+    there
+}
+
+fn run_rocm(options: &[&str], program: &[&str]) -> Option<Output> {
+    let driver = driver()?;
+    let mut command = Command::new(env!("CARGO_BIN_EXE_candle-amdgpu"));
+    command.arg("run-rocm").arg("--driver").arg(driver).args(options).args(program);
+    Some(command.env_remove("LD_LIBRARY_PATH").output().unwrap())
+}
+
+fn text(output: &Output) -> (Option<i32>, String, String) {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn a_program_is_summed_up_as_under_run_hip() {
+    if !has("hipcc") {
+        return;
+    }
+    let program =
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("run-rocm-findings-{}", std::process::id()));
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../hip/tests/programs/findings.hip");
+    let mut hipcc = Command::new("hipcc");
+    hipcc.args(["-O2", "-g", "--offload-arch=gfx1030", "-o"]).args([&program, &source]);
+    assert!(hipcc.output().unwrap().status.success());
+    let program = program.to_str().unwrap();
+    let Some(output) = run_rocm(&["--gfx", "gfx1030", "--check"], &[program]) else { return };
+    let (status, out, err) = text(&output);
+    assert_eq!(status, Some(99), "{out}\n{err}");
+    let summary = err.split_once("candle-amdgpu run-rocm: ").unwrap().1;
+    for part in [
+        "5 launches of 3 kernels on gfx1030, ",
+        "found: 0 faults, 2 races, ",
+        "races in sum(int const*, int*)\n",
+    ] {
+        assert!(summary.contains(part), "`{part}` is not in\n{err}");
+    }
+    std::fs::remove_file(program).unwrap();
+}
+
+/// This project's own stack, through AMD's library.
+#[test]
+fn kernels_agree_with_the_host_model_through_amd_s_libraries() {
+    if !has("rocminfo") {
+        return;
+    }
+    for target in ["gfx1030", "gfx90a"] {
+        if !candle_amdgpu::kernels::TARGETS.contains(&target) {
+            eprintln!("skipped: the kernels are not compiled for {target}");
+            continue;
+        }
+        let own = env!("CARGO_BIN_EXE_candle-amdgpu");
+        let program = [own, "verify", "--family", "fill", "--cases", "2"];
+        let Some(output) = run_rocm(&["--gfx", target], &program) else { return };
+        let (status, out, err) = text(&output);
+        assert_eq!(status, Some(0), "{target}\n{out}\n{err}");
+        assert!(err.contains(&format!("kernels on {target}, ")), "{err}");
+    }
+}
+
+#[test]
+fn what_cannot_be_run_is_said() {
+    let Some(output) = run_rocm(&[], &["sh", "-c", "echo $1; exit 7", "sh", "--check"]) else { return };
+    let (status, out, err) = text(&output);
+    assert_eq!((status, out.as_str()), (Some(7), "--check\n"), "{err}");
+    assert!(err.contains("candle-amdgpu run-rocm: the program did not open the driver"), "{err}");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_candle-amdgpu"));
+    let output = command.args(["run-rocm", "--driver", "/nowhere/x.so", "true"]).output().unwrap();
+    let (status, _, err) = text(&output);
+    assert!(status == Some(2) && err.contains("there is no /nowhere/x.so"), "{err}");
+}

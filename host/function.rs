@@ -79,7 +79,7 @@ impl Function {
         match (self.kernel().map(|kernel| &kernel.geometry), config) {
             // A workgroup is a row, and only the caller knows how many there are.
             (Some(own), LaunchConfig::Explicit { grid, .. }) if own.rows.is_some() => {
-                LaunchConfig::Explicit { grid, block: own.workgroup, lds_bytes: own.lds_bytes }
+                LaunchConfig::Rows { grid }
             }
             (Some(own), _) if own.items.is_some() || own.grid.is_some() => LaunchConfig::Auto,
             (Some(own), LaunchConfig::Explicit { grid, block, .. }) => {
@@ -116,7 +116,8 @@ impl Function {
                 *value = unsafe { integer(arg.ty.element(), at) };
             }
         }
-        let Some(geometry) = Resolved::new(config, self.name(), self.kernel(), &values, false)? else {
+        let wave = stream.device.properties().wave_size;
+        let Some(geometry) = Resolved::new(config, self.name(), self.kernel(), &values, false, wave)? else {
             return Ok(());
         };
         let geometry = self.check(geometry, &stream)?;
@@ -279,7 +280,8 @@ impl<'a, S: AsStream> LaunchBuilder<'a, S> {
         }
         let stream = stream.stream_ref()?;
         let values: Vec<Count> = slots.iter().map(Slot::count).collect();
-        let Some(geometry) = Resolved::new(config, function.name(), function.kernel(), &values, false)?
+        let wave = stream.device.properties().wave_size;
+        let Some(geometry) = Resolved::new(config, function.name(), function.kernel(), &values, false, wave)?
         else {
             return Ok(());
         };

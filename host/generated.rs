@@ -221,7 +221,8 @@ pub(crate) fn check(
     }
     kernel.complete(layouts, values)?;
     fill_in(kernel, layouts, slots, values)?;
-    let resolved = Resolved::new(config, kernel.name, Some(kernel), values, true);
+    let wave = stream.device.properties().wave_size;
+    let resolved = Resolved::new(config, kernel.name, Some(kernel), values, true, wave);
     if let Ok(Some(Resolved { grid, block, .. })) = resolved {
         for (value, n) in values[count - 6..].iter_mut().zip(grid.into_iter().chain(block)) {
             *value = Count(n.into());

@@ -395,6 +395,8 @@ pub struct Geometry {
     pub items: Option<Formula>,
     /// Or the number of rows: each workgroup is one, of whatever size, and the grid says how many there are.
     pub rows: Option<Formula>,
+    /// Items of a row: a workgroup has only as many whole waves as they need.
+    pub columns: Option<Formula>,
     /// Or the grid in workgroups.
     pub grid: Option<[Formula; 3]>,
     /// Bytes of workgroup memory, if they depend on arguments.
@@ -402,6 +404,15 @@ pub struct Geometry {
 }
 
 impl Geometry {
+    /// Lanes of a workgroup in x, y and z, where waves have `wave` lanes.
+    pub(crate) fn block(&self, values: &[Count], wave: u32) -> [u32; 3] {
+        let [x, y, z] = self.workgroup;
+        let Some(columns) = &self.columns else { return [x, y, z] };
+        let lanes = (columns.eval)(values).get().div_ceil(self.items_per_lane.max(1).into());
+        let waves = lanes.div_ceil(wave.max(1).into()).max(1);
+        [u32::try_from(waves * u128::from(wave)).map_or(x, |lanes| lanes.min(x)), y, z]
+    }
+
     /// For a kernel that learns the amount of work from its launch alone: workgroups of its own size that do what `grid`
     /// workgroups of `block` lanes would. Its items are their lanes in x; lanes with another y or z have other items.
     ///

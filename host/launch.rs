@@ -29,6 +29,12 @@ pub enum LaunchConfig {
         /// Bytes of workgroup memory (LDS) in addition to the kernel's own.
         lds_bytes: u32,
     },
+    /// The kernel's own, for a kernel whose workgroups are rows and a caller who knows how many there are, and not how long their
+    /// memory is.
+    Rows {
+        /// Rows in x, y and z.
+        grid: [u32; 3],
+    },
 }
 
 impl LaunchConfig {
@@ -72,13 +78,14 @@ const MAX_LANES: u64 = u32::MAX as u64;
 
 impl Resolved {
     /// The geometry of a launch; `None` if there is nothing to do. `lengths` says whether `values` has those of memory,
-    /// without which the number of rows is not known.
+    /// without which the number of rows is not known; `wave` is the number of lanes of a wave.
     pub(crate) fn new(
         config: LaunchConfig,
         name: &str,
         kernel: Option<&Kernel>,
         values: &[Count],
         lengths: bool,
+        wave: u32,
     ) -> Result<Option<Resolved>> {
         let stated = kernel.map(|kernel| &kernel.geometry);
         let items = stated.and_then(|g| g.items.as_ref()).map(|items| (items.eval)(values).get());
@@ -91,18 +98,27 @@ impl Resolved {
             return Ok(None);
         }
         let cooperative = matches!(config, LaunchConfig::Cooperative { .. });
+        let given = match config {
+            LaunchConfig::Explicit { grid, .. }
+            | LaunchConfig::Cooperative { grid, .. }
+            | LaunchConfig::Rows { grid } => Some(grid),
+            LaunchConfig::Auto => None,
+        };
+        if let (Some(grid), Some(rows)) = (given, rows)
+            && (rows != u128::from(grid[0]) || grid[1..] != [1, 1])
+        {
+            return Err(Error::GridIsNotRows { kernel: name.to_owned(), grid, rows });
+        }
         if let LaunchConfig::Explicit { grid, block, lds_bytes }
         | LaunchConfig::Cooperative { grid, block, lds_bytes } = config
         {
-            if let Some(rows) = rows.filter(|&rows| rows != u128::from(grid[0]) || grid[1..] != [1, 1]) {
-                return Err(Error::GridIsNotRows { kernel: name.to_owned(), grid, rows });
-            }
             return Ok(Some(Resolved { grid, block, lds_bytes, cooperative }));
         }
         let no_geometry = || Error::NoGeometry { kernel: name.to_owned() };
         let geometry = stated.ok_or_else(no_geometry)?;
-        let block = geometry.workgroup;
+        let block = geometry.block(values, wave);
         let grid = match (&geometry.grid, items.or(rows)) {
+            _ if given.is_some() => given.unwrap_or_default(),
             (Some(grid), _) => grid.map(|formula| clamp((formula.eval)(values).get())),
             (None, Some(rows)) if geometry.items.is_none() => [clamp(rows), 1, 1],
             (None, Some(items)) => {
@@ -194,6 +210,7 @@ mod tests {
                 lds_bytes: 0,
                 items: Some(Formula { text: "n", eval: items }),
                 rows: None,
+                columns: None,
                 grid: None,
                 lds: None,
             },
@@ -201,7 +218,7 @@ mod tests {
     }
 
     fn grid(items: fn(&[Count]) -> Count) -> Option<[u32; 3]> {
-        Resolved::new(LaunchConfig::Auto, "k", Some(&kernel(items)), &[], true).unwrap().map(|r| r.grid)
+        Resolved::new(LaunchConfig::Auto, "k", Some(&kernel(items)), &[], true, 32).unwrap().map(|r| r.grid)
     }
 
     #[test]
@@ -215,7 +232,29 @@ mod tests {
     fn nothing_to_do_is_no_launch() {
         assert_eq!(grid(|_| Count(0)), None);
         let explicit = LaunchConfig::for_num_elems(0);
-        assert_eq!(Resolved::new(explicit, "k", Some(&kernel(|_| Count(0))), &[], true), Ok(None));
+        assert_eq!(Resolved::new(explicit, "k", Some(&kernel(|_| Count(0))), &[], true, 32), Ok(None));
+    }
+
+    #[test]
+    fn a_row_has_as_many_whole_waves_as_it_needs() {
+        let mut kernel = kernel(|_| Count(9));
+        kernel.geometry.items = None;
+        kernel.geometry.items_per_lane = 4;
+        kernel.geometry.rows = Some(Formula { text: "9", eval: |_| Count(9) });
+        kernel.geometry.columns = Some(Formula { text: "n", eval: |values| values[0] });
+        let block = |config, columns, wave| {
+            let resolved = Resolved::new(config, "k", Some(&kernel), &[Count(columns)], true, wave);
+            resolved.unwrap().map(|r| (r.grid[0], r.block[0]))
+        };
+        for config in [LaunchConfig::Auto, LaunchConfig::Rows { grid: [9, 1, 1] }] {
+            let lanes = |wave| [0, 5, 128, 129, 700, 1 << 40].map(|n| block(config, n, wave).unwrap().1);
+            assert_eq!(lanes(32), [32, 32, 32, 64, 192, 256]);
+            assert_eq!(lanes(64), [64, 64, 64, 64, 192, 256]);
+            assert_eq!(block(config, 5, 32), Some((9, 32)));
+        }
+        let other =
+            Resolved::new(LaunchConfig::Rows { grid: [8, 1, 1] }, "k", Some(&kernel), &[Count(5)], true, 32);
+        assert!(matches!(other, Err(Error::GridIsNotRows { rows: 9, .. })));
     }
 
     #[test]

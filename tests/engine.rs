@@ -85,6 +85,7 @@ static UNCHECKED: [Kernel; 1] = [Kernel {
         lds_bytes: 0,
         items: Some(Formula { text: "numel", eval: |v: &[Count]| v[2] }),
         rows: None,
+        columns: None,
         grid: None,
         lds: None,
     },

@@ -209,8 +209,8 @@ fn check_all(arch: &str) {
     let device = device(arch);
     let small = Small(family("reduce").expect("it is verified"));
     for kernel in REDUCE.kernels() {
-        let outcome =
-            verify(&small, kernel, &device, Options { fixed: true, cases: 3, seed: 5 }).expect("the device works");
+        let outcome = verify(&small, kernel, &device, Options { fixed: true, cases: 3, seed: 5 })
+            .expect("the device works");
         assert_eq!(outcome.failure, None, "{} on {arch}", kernel.name);
     }
 }

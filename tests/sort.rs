@@ -105,8 +105,8 @@ fn check_all(arch: &str) {
     let family = family("sort").expect("it is verified");
     // One kernel for each kind of key; the others have the same code.
     for kernel in SORT.kernels().iter().filter(|k| ["f32", "i64"].iter().any(|t| k.name.ends_with(t))) {
-        let outcome =
-            verify(family, kernel, &device, Options { fixed: true, cases: 1, seed: 5 }).expect("the device works");
+        let outcome = verify(family, kernel, &device, Options { fixed: true, cases: 1, seed: 5 })
+            .expect("the device works");
         assert_eq!(outcome.failure, None, "{} on {arch}", kernel.name);
     }
 }

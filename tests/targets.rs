@@ -151,5 +151,8 @@ fn a_device_without_code_objects_is_an_error_that_says_what_to_build() {
     assert!(error.to_string().contains(&format!("CANDLE_AMDGPU_ARCHS={absent}")), "{error}");
     // Nothing says that the kernels are wrong.
     let jobs = [(FAMILIES[0], &module.kernels()[0], &device)];
-    assert_eq!(verify_all(&jobs, Options { fixed: true, cases: 1, seed: 0 }, &|_| {}).map(|_| ()), Err(error));
+    assert_eq!(
+        verify_all(&jobs, Options { fixed: true, cases: 1, seed: 0 }, &|_| {}).map(|_| ()),
+        Err(error)
+    );
 }

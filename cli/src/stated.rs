@@ -118,7 +118,8 @@ impl Stated {
     }
 
     /// The kernel's own geometry for these arguments; `None` if there is nothing to do.
-    pub fn geometry(&self, given: &[Given]) -> Result<Option<LaunchConfig>> {
+    /// Waves have `wave` lanes.
+    pub fn geometry(&self, given: &[Given], wave: u32) -> Result<Option<LaunchConfig>> {
         let launch = &self.0.launch;
         let values = self.values(given);
         let number = |formula: &String| -> Result<u128> {
@@ -147,7 +148,14 @@ impl Stated {
             Some(formula) => clamp(number(formula)?),
             None => launch.lds_bytes,
         };
-        Ok(Some(LaunchConfig::explicit(grid, launch.workgroup, lds)))
+        let mut block = launch.workgroup;
+        if let Some(columns) = &launch.columns {
+            // As many whole waves as a row needs.
+            let lanes = number(columns)?.div_ceil(launch.items_per_lane.max(1).into());
+            let waves = lanes.div_ceil(wave.max(1).into()).max(1);
+            block[0] = clamp(waves * u128::from(wave)).min(block[0]);
+        }
+        Ok(Some(LaunchConfig::explicit(grid, block, lds)))
     }
 
     /// Whether the arguments are consistent and all memory is as long as the kernel needs it, as far as that follows from

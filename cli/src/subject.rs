@@ -280,7 +280,7 @@ impl Ready {
     /// With this geometry, or with the kernel's own where `config` says so.
     fn with_geometry(mut self, config: LaunchConfig, stated: Option<&Stated>) -> Result<Ready> {
         self.config = match (config, stated) {
-            (LaunchConfig::Auto, Some(stated)) => stated.geometry(&self.given)?,
+            (LaunchConfig::Auto, Some(stated)) => stated.geometry(&self.given, self.info().wave_size)?,
             _ => Some(config),
         };
         Ok(self)

@@ -141,6 +141,10 @@ pub struct LaunchHints {
     /// memory. Excludes `items`.
     #[serde(default)]
     pub rows: Option<String>,
+    /// Number of items of a row, as an expression over the integer parameters. A workgroup has only as many whole waves, and
+    /// no more lanes than `workgroup`, as `columns / items_per_lane` lanes need.
+    #[serde(default)]
+    pub columns: Option<String>,
     /// Workgroups in x, y and z, as expressions over the integer parameters. Excludes `items` and `rows`.
     #[serde(default)]
     pub grid: Option<[String; 3]>,
@@ -373,6 +377,7 @@ struct ArgText {
 struct LaunchText {
     items: Option<String>,
     rows: Option<String>,
+    columns: Option<String>,
     grid: Option<[String; 3]>,
     lds: Option<String>,
 }
@@ -425,16 +430,26 @@ impl<'a> Record<'a> {
         }
         let mut args: Vec<Arg> =
             args.into_iter().enumerate().map(|(i, text)| self.arg(i, text)).collect::<Result<_, _>>()?;
-        let LaunchText { mut items, mut rows, mut grid, mut lds } = launch;
-        let of_launch = items.iter_mut().chain(&mut rows).chain(&mut lds).chain(grid.iter_mut().flatten());
+        let LaunchText { mut items, mut rows, mut columns, mut grid, mut lds } = launch;
+        let of_launch = items.iter_mut().chain(&mut rows).chain(&mut columns).chain(&mut lds);
+        let of_launch = of_launch.chain(grid.iter_mut().flatten());
         for formula in args.iter_mut().flat_map(Arg::formulas).chain(of_launch) {
             for (i, value) in constants.iter().enumerate() {
                 *formula = formula.replace(&format!("{{{i}}}"), &value.to_string());
             }
         }
         let workgroup = [x, y, z];
-        let launch =
-            LaunchHints { workgroup, max_workgroup_size, items_per_lane, lds_bytes, items, rows, grid, lds };
+        let launch = LaunchHints {
+            workgroup,
+            max_workgroup_size,
+            items_per_lane,
+            lds_bytes,
+            items,
+            rows,
+            columns,
+            grid,
+            lds,
+        };
         Ok(Signature { name, doc, file, line, args, launch })
     }
 

@@ -142,7 +142,7 @@ fn table_entry(out: &mut String, formulas: &mut Formulas, family: &str, kernel: 
     writeln!(
         out,
         "], derived: &{:?}, geometry: Geometry {{ workgroup: {:?}, max_workgroup_size: {}, items_per_lane: {}, lds_bytes: {}, \
-         items: {}, rows: {}, grid: {grid}, lds: {} }} }},",
+         items: {}, rows: {}, columns: {}, grid: {grid}, lds: {} }} }},",
         kernel.derived(),
         launch.workgroup,
         launch.max_workgroup_size,
@@ -150,6 +150,7 @@ fn table_entry(out: &mut String, formulas: &mut Formulas, family: &str, kernel: 
         launch.lds_bytes,
         formulas.optional(kernel, launch.items.as_deref()),
         formulas.optional(kernel, launch.rows.as_deref()),
+        formulas.optional(kernel, launch.columns.as_deref()),
         formulas.optional(kernel, launch.lds.as_deref()),
     )
     .expect(STRING);
@@ -417,6 +418,7 @@ mod tests {
                 lds_bytes: 0,
                 items: Some("numel".into()),
                 rows: None,
+                columns: None,
                 grid: None,
                 lds: None,
             },

@@ -38,13 +38,14 @@ pub(crate) struct Launch {
     pub items_per_lane: Option<Expr>,
     pub items: Option<Expr>,
     pub rows: Option<Expr>,
+    pub columns: Option<Expr>,
     pub grid: Option<[Expr; 3]>,
     pub lds_bytes: Option<Expr>,
 }
 
 const KEYS: &str = "`name = \"…\"`, `T in […]`, `const N in […]` and `launch(…)`";
 const LAUNCH_KEYS: &str =
-    "`workgroup`, `max_workgroup`, `items_per_lane`, `items`, `rows`, `grid` and `lds_bytes`";
+    "`workgroup`, `max_workgroup`, `items_per_lane`, `items`, `rows`, `columns`, `grid` and `lds_bytes`";
 
 impl Parse for Attribute {
     fn parse(input: ParseStream) -> Result<Self> {
@@ -157,6 +158,7 @@ impl Parse for Launch {
                 "items_per_lane" => &mut launch.items_per_lane,
                 "items" => &mut launch.items,
                 "rows" => &mut launch.rows,
+                "columns" => &mut launch.columns,
                 "lds_bytes" => &mut launch.lds_bytes,
                 "grid" => {
                     once(&key, launch.grid.is_some())?;
@@ -182,7 +184,12 @@ impl Parse for Launch {
                 format!("`{first}` and `{second}` both say how many workgroups there are: give one of them");
             return Err(Error::new_spanned(expr, text));
         }
-        Ok(launch)
+        match &launch.columns {
+            Some(columns) if launch.rows.is_none() => {
+                Err(Error::new_spanned(columns, "`columns` are those of `rows`, which are not given"))
+            }
+            _ => Ok(launch),
+        }
     }
 }
 

@@ -220,6 +220,7 @@ fn record(attribute: &Attribute, function: &Function, combination: &Combination)
     }
     let items = launch.items.as_ref().map(text).transpose()?;
     let rows = launch.rows.as_ref().map(text).transpose()?;
+    let columns = launch.columns.as_ref().map(text).transpose()?;
     let grid = match &launch.grid {
         Some(grid) => Some(json::array(grid.iter().map(text).collect::<Result<Vec<_>>>()?)),
         None => None,
@@ -276,7 +277,13 @@ fn record(attribute: &Attribute, function: &Function, combination: &Combination)
         ("args", Some(json::array(args))),
         (
             "launch",
-            Some(json::object([("items", items), ("rows", rows), ("grid", grid), ("lds", lds_formula)])),
+            Some(json::object([
+                ("items", items),
+                ("rows", rows),
+                ("columns", columns),
+                ("grid", grid),
+                ("lds", lds_formula),
+            ])),
         ),
     ]);
     let line = u32::try_from(function.item.sig.ident.span().start().line).unwrap_or(0);

@@ -53,10 +53,12 @@ mod json;
 ///   - `items = expr`: number of items; the grid is `ceil(items / (x × items_per_lane))`.
 ///   - `rows = expr`, instead of `items`: each workgroup is a row, and the kernel knows how many rows there are from
 ///     nothing else. A caller's grid must be that many workgroups, of any size.
+///   - `columns = expr`, beside `rows`: items of a row. A workgroup then has only as many whole waves, up to `workgroup`, as
+///     `columns / items_per_lane` lanes need.
 ///   - `grid = [x, y, z]`: workgroups, instead of `items`.
 ///   - `lds_bytes = expr`: bytes of workgroup memory.
 ///
-///   `workgroup`, `max_workgroup` and `items_per_lane` are constants and may use the generic parameters. `items`, `rows`,
+///   `workgroup`, `max_workgroup` and `items_per_lane` are constants and may use the generic parameters. `items`, `rows`, `columns`,
 ///   `grid`, `lds_bytes` and `#[len]` may use integer parameters, const parameters, integers, `+ - * / %`,
 ///   parentheses, the methods `div_ceil`, `min`, `max`, and `pointer.len()`, the number of elements that the caller
 ///   gave (a constant `lds_bytes` may be any constant).

@@ -13,7 +13,7 @@ use amdgpu_device::{by_vector, unroll};
 #[amdgpu_kernel(
     name = "rmsnorm_{T}",
     T in [bf16, f16, f32, f64],
-    launch(workgroup = 256, rows = dst.len().div_ceil(n_cols.max(1))),
+    launch(workgroup = 256, items_per_lane = 16 / size_of::<T>(), rows = dst.len().div_ceil(n_cols.max(1)), columns = n_cols),
 )]
 pub unsafe fn rmsnorm<T: Scalar<Acc: Float + Value + Lane>>(
     #[len(dst.len() / n_cols.max(1) * n_cols)] src: *const T,
@@ -52,7 +52,7 @@ pub unsafe fn rmsnorm<T: Scalar<Acc: Float + Value + Lane>>(
 #[amdgpu_kernel(
     name = "layernorm_{T}",
     T in [bf16, f16, f32, f64],
-    launch(workgroup = 256, rows = dst.len().div_ceil(n_cols.max(1))),
+    launch(workgroup = 256, items_per_lane = 16 / size_of::<T>(), rows = dst.len().div_ceil(n_cols.max(1)), columns = n_cols),
 )]
 pub unsafe fn layernorm<T: Scalar<Acc: Float + Value + Lane>>(
     #[len(dst.len() / n_cols.max(1) * n_cols)] src: *const T,

@@ -14,7 +14,7 @@ use amdgpu_device::{by_vector, unroll};
 #[amdgpu_kernel(
     name = "softmax_{T}",
     T in [bf16, f16, f32, f64],
-    launch(workgroup = 256, rows = dst.len().div_ceil(n_cols.max(1))),
+    launch(workgroup = 256, items_per_lane = 16 / size_of::<T>(), rows = dst.len().div_ceil(n_cols.max(1)), columns = n_cols),
 )]
 pub unsafe fn softmax<T: Compute<Acc: Float + Value + Lane> + Extremum>(
     #[len(dst.len() / n_cols.max(1) * n_cols)] src: *const T,

@@ -21,6 +21,7 @@ fn kernel() -> Signature {
             lds_bytes: 0,
             items: None,
             rows: None,
+            columns: None,
             grid: None,
             lds: None,
         },

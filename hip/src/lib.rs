@@ -81,7 +81,7 @@ pub use emulated::graph::CaptureError;
 pub use error::{Error, LastError, last_error};
 pub use host_access::amdhip64_host_access;
 pub use image::check_image;
-pub use real::{LIBRARY_VARIABLE, RealLibraryError, amdhip64_is_candle_amdgpu};
+pub use real::{LIBRARY_VARIABLE, RealLibraryError, amdhip64_is_candle_amdgpu, load_makers_library};
 pub use report::*;
 pub use select::{
     BackendInfo, BackendKind, Choice, DEFAULT_TARGETS, DEVICE_VARIABLE, SelectError, backend_info, choose,

@@ -10,7 +10,7 @@
 
 use std::ffi::{CStr, c_int, c_void};
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use libloading::Library;
 
@@ -81,7 +81,7 @@ impl RealLibrary {
         let mut without_device = None;
         for name in candidates() {
             let shown = name.display().to_string();
-            let library = match open(&name) {
+            let library = match load_makers_library(&name) {
                 Ok(library) => library,
                 Err(error) => {
                     tried.push(format!("{shown}: {error}"));
@@ -180,17 +180,24 @@ fn candidates() -> Vec<PathBuf> {
         .collect()
 }
 
-#[cfg(unix)]
-fn open(name: &std::path::Path) -> Result<Library, libloading::Error> {
-    use libloading::os::unix::{Library as UnixLibrary, RTLD_LOCAL, RTLD_NOW};
-    // glibc's value; other C libraries do not have the flag.
-    const RTLD_DEEPBIND: c_int = if cfg!(all(target_os = "linux", target_env = "gnu")) { 8 } else { 0 };
-    // SAFETY: loading runs the library's initialisers; HIP's are made to be run so.
-    unsafe { UnixLibrary::open(Some(name), RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND) }.map(Library::from)
+/// Loads a library of a GPU's maker, by its path or by a name that the loader knows. What it calls of HIP or CUDA goes to what it
+/// was linked with, even where this process defines functions of the same names.
+///
+/// # Errors
+/// What the loader says.
+pub fn load_makers_library(path: &Path) -> Result<Library, libloading::Error> {
+    #[cfg(unix)]
+    {
+        use libloading::os::unix::{Library as UnixLibrary, RTLD_LOCAL, RTLD_NOW};
+        // glibc's value; other C libraries do not have the flag.
+        const RTLD_DEEPBIND: c_int = if cfg!(all(target_os = "linux", target_env = "gnu")) { 8 } else { 0 };
+        // SAFETY: loading runs the library's initialisers, which are made to be run so.
+        unsafe { UnixLibrary::open(Some(path), RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND) }.map(Library::from)
+    }
+    #[cfg(not(unix))]
+    {
+        // SAFETY: loading runs the library's initialisers, which are made to be run so.
+        unsafe { Library::new(path) }
+    }
 }
-
-#[cfg(not(unix))]
-fn open(name: &std::path::Path) -> Result<Library, libloading::Error> {
-    // SAFETY: loading runs the library's initialisers; HIP's are made to be run so.
-    unsafe { Library::new(name) }
 }

@@ -2,11 +2,11 @@
 
 use super::{GemmConfig, GemmType, Transpose};
 use crate::stream::StreamRef;
-use amdhip64::BackendKind;
+use amdhip64::{BackendKind, load_makers_library};
 use libloading::Library;
 use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// With the value 0, the library is not used.
@@ -133,7 +133,7 @@ pub(super) fn library() -> Option<&'static Blas> {
             }
             BackendKind::Emulator(_) => return None,
         };
-        candidates.iter().find_map(|path| of(open(path)?))
+        candidates.iter().find_map(|path| of(load_makers_library(path).ok()?))
     };
     LIBRARY.get_or_init(load).as_ref()
 }
@@ -143,22 +143,6 @@ fn candidates(names: &[&str], variable: &str, default: &str, within: &str) -> Ve
     let folder = std::env::var_os(variable).map_or_else(|| PathBuf::from(default), PathBuf::from);
     let in_folder = names.iter().map(|name| folder.join(within).join(name));
     names.iter().map(PathBuf::from).chain(in_folder).collect()
-}
-
-#[cfg(unix)]
-fn open(path: &Path) -> Option<Library> {
-    use libloading::os::unix::{Library as UnixLibrary, RTLD_LOCAL, RTLD_NOW};
-    // The library's calls of HIP go to the real one, whatever this process defines.
-    const RTLD_DEEPBIND: c_int = if cfg!(all(target_os = "linux", target_env = "gnu")) { 8 } else { 0 };
-    // SAFETY: loading runs the library's initialisers, which are made to be run so.
-    let library = unsafe { UnixLibrary::open(Some(path), RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND) };
-    Some(library.ok()?.into())
-}
-
-#[cfg(not(unix))]
-fn open(path: &Path) -> Option<Library> {
-    // SAFETY: loading runs the library's initialisers, which are made to be run so.
-    unsafe { Library::new(path) }.ok()
 }
 
 impl Blas {

@@ -4,7 +4,6 @@ use super::sys::{CUstream_st, cudaStream_t, ncclComm_t, ncclConfig_t, ncclDataTy
 use super::sys::{ncclRedOp_t, ncclUniqueId};
 use amdhip64::BackendKind;
 use candle_amdgpu::Stream;
-use libloading::Library as Loaded;
 use std::env;
 use std::ffi::{CStr, c_int, c_void};
 use std::mem;
@@ -51,7 +50,7 @@ fn load(candidates: &[PathBuf]) -> Result<Library, String> {
 impl Library {
     /// Loads a file, or what the loader finds by that name.
     pub(super) fn open(path: &Path) -> Result<Library, libloading::Error> {
-        let loaded = open(path)?;
+        let loaded = amdhip64::load_makers_library(path)?;
         // SAFETY: an address is read, not what is there. The library stays loaded as long as the closure, which is kept.
         let find = move |name: &CStr| unsafe {
             loaded.get::<*const c_void>(name.to_bytes_with_nul()).ok().map(|symbol| *symbol)
@@ -71,21 +70,6 @@ impl Library {
             None => Err(format!("{} has no function {}", self.name, name.to_string_lossy())),
         }
     }
-}
-
-#[cfg(unix)]
-fn open(path: &Path) -> Result<Loaded, libloading::Error> {
-    use libloading::os::unix::{Library as Unix, RTLD_LOCAL, RTLD_NOW};
-    // The library's calls of HIP go to the real one, whatever this process defines.
-    const RTLD_DEEPBIND: c_int = if cfg!(all(target_os = "linux", target_env = "gnu")) { 8 } else { 0 };
-    // SAFETY: loading runs the library's initialisers, which are made to be run so.
-    unsafe { Unix::open(Some(path), RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND) }.map(Loaded::from)
-}
-
-#[cfg(not(unix))]
-fn open(path: &Path) -> Result<Loaded, libloading::Error> {
-    // SAFETY: loading runs the library's initialisers, which are made to be run so.
-    unsafe { Loaded::new(path) }
 }
 
 /// What a function of the library takes.

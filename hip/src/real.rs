@@ -200,4 +200,3 @@ pub fn load_makers_library(path: &Path) -> Result<Library, libloading::Error> {
         unsafe { Library::new(path) }
     }
 }
-}

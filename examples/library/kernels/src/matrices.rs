@@ -23,7 +23,7 @@ pub unsafe fn product<T: TileElement<Sum: KernelArg> + KernelArg>(
     #[len(16 * n * k)]
     #[align(16)]
     b: *const T,
-    #[len(256 * m * n)] c: *mut T::Sum,
+    #[len(256 * m * n)] c: *mut <T as TileElement>::Sum,
 ) {
     // A workgroup is one wave of 64 or two of 32, which compute the same.
     let mut number = id::workgroup_x();

@@ -2,6 +2,7 @@
 
 use crate::faults::Fault;
 use crate::kernel::{Kernel, Module, NVPTX, nearest};
+use crate::legacy;
 use crate::ptx::Text;
 use crate::sys::{self, hip, hipFunction_t, hipModule_t};
 use crate::{Device, Error, Function, Result};
@@ -144,9 +145,13 @@ impl Loaded {
         amdhip64::check_image(bytes)
             .map_err(|e| Error::BadCodeObject { module: name.to_owned(), reason: e.to_string() })?;
         device.make_current()?;
+        let adapted = match sys::real_runtime() {
+            Some(version) => legacy::adapt(bytes, version),
+            None => Cow::Borrowed(bytes),
+        };
         let mut handle = ptr::null_mut();
-        // SAFETY: `bytes` is a whole ELF file or bundle: it was checked just now.
-        unsafe { hip!(hipModuleLoadData(&mut handle, bytes.as_ptr().cast()))? };
+        // SAFETY: `adapted` is a whole ELF file or bundle: `bytes` was checked just now.
+        unsafe { hip!(hipModuleLoadData(&mut handle, adapted.as_ptr().cast()))? };
         // From here on the module is unloaded if something fails.
         let mut object = LoadedObject { handle, code, _fault: None };
         object._fault = device.faults().register(handle)?;

@@ -67,6 +67,7 @@ arguments! {
     Free { handle: u64 }
     Map { handle: u64, devices: u64, count: u32, success: u32 }
     XnackMode { enabled: i32 }
+    AvailableMemory { bytes: u64, gpu_id: u32, pad: u32 }
     QueueGws { queue_id: u32, count: u32, first: u32, pad: u32 }
     TileConfig {
         tiles: u64, macro_tiles: u64, tile_count: u32, macro_tile_count: u32, gpu_id: u32, address_config: u32, banks: u32,
@@ -164,6 +165,12 @@ pub fn answer(process: &'static Process, request: c_ulong, at: *mut c_void) -> R
                 }
             }
         }
+        0x23 => {
+            let memory = arguments.get::<AvailableMemory>()?;
+            let device = process.device(memory.gpu_id).ok_or(libc::EINVAL)?;
+            memory.bytes = process.memory.available(&process.devices, device);
+            Ok(())
+        }
         0x80 => import(process, arguments.get()?),
         0x81 => {
             let export = arguments.get::<IpcExport>()?;
@@ -183,7 +190,6 @@ pub fn answer(process: &'static Process, request: c_ulong, at: *mut c_void) -> R
                 0x1f => "AMDKFD_IOC_SMI_EVENTS",
                 0x20 => "AMDKFD_IOC_SVM",
                 0x22 => "AMDKFD_IOC_CRIU_OP",
-                0x23 => "AMDKFD_IOC_AVAILABLE_MEMORY",
                 0x24 => "AMDKFD_IOC_EXPORT_DMABUF",
                 0x83 => "AMDKFD_IOC_CROSS_MEMORY_COPY",
                 0x84 => "AMDKFD_IOC_RLC_SPM",

@@ -112,6 +112,12 @@ impl Memory {
         Ok(handle)
     }
 
+    /// Bytes of a card's memory that are left.
+    pub fn available(&self, devices: &[Device], device: usize) -> u64 {
+        let used = self.table().used.get(&device).copied().unwrap_or(0);
+        devices[device].card.memory_bytes().saturating_sub(used)
+    }
+
     /// The buffer with a number.
     pub fn buffer(&self, handle: u64) -> Option<Buffer> {
         self.table().buffers.get(&handle).cloned()

@@ -73,6 +73,8 @@ enum Code {
 struct LoadedObject {
     handle: hipModule_t,
     code: CodeObject,
+    /// What the runtime was given, if that is not the caller's: some releases go on using it.
+    _adapted: Option<Vec<u8>>,
     /// Where its kernels record errors: freed after the module is unloaded.
     _fault: Option<Arc<Fault>>,
 }
@@ -153,7 +155,11 @@ impl Loaded {
         // SAFETY: `adapted` is a whole ELF file or bundle: `bytes` was checked just now.
         unsafe { hip!(hipModuleLoadData(&mut handle, adapted.as_ptr().cast()))? };
         // From here on the module is unloaded if something fails.
-        let mut object = LoadedObject { handle, code, _fault: None };
+        let adapted = match adapted {
+            Cow::Owned(bytes) => Some(bytes),
+            Cow::Borrowed(_) => None,
+        };
+        let mut object = LoadedObject { handle, code, _adapted: adapted, _fault: None };
         object._fault = device.faults().register(handle)?;
         let entries = entries(object.code.kernels(), kernels);
         let code = Code::Object(Box::new(object));

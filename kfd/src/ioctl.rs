@@ -18,8 +18,9 @@ use crate::queue::{DOORBELL, DOORBELLS, Kind, Place, Queue};
 use crate::window::{self, Window, pointer};
 use crate::{aql, say};
 
-/// The version of the interface that is answered: before the runtime's debugging of exceptions and shared buffers of DMA.
-const VERSION: (u32, u32) = (1, 8);
+/// The version of the interface that is answered: before shared buffers of DMA, the age of events and the runtime's debugging of
+/// exceptions.
+const VERSION: (u32, u32) = (1, 11);
 
 /// Where kernels see LDS and scratch memory: the emulator's windows.
 const LDS_BASE: u64 = 1 << 48;

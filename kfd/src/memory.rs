@@ -23,6 +23,9 @@ pub mod flags {
     pub const PUBLIC: u32 = 1 << 29;
 }
 
+/// What reports call memory of the host.
+pub const HOST: &str = "host memory";
+
 /// One allocation.
 #[derive(Clone, Debug)]
 pub struct Buffer {
@@ -140,7 +143,7 @@ impl Memory {
             flags if flags & flags::VRAM != 0 => "device memory",
             flags if flags & flags::DOORBELL != 0 => "doorbells",
             flags if flags & flags::MMIO_REMAP != 0 => "registers",
-            _ => "host memory",
+            _ => HOST,
         };
         let placed = match buffer.host {
             // SAFETY: memory of the program, which promises the driver as much.

@@ -47,6 +47,7 @@ pub mod kernel;
 mod key;
 mod launch;
 mod layout;
+mod legacy;
 mod module;
 mod pinned;
 mod ptx;

@@ -2,6 +2,7 @@
 
 use crate::faults::Fault;
 use crate::kernel::{Kernel, Module, NVPTX, nearest};
+use crate::legacy;
 use crate::ptx::Text;
 use crate::sys::{self, hip, hipFunction_t, hipModule_t};
 use crate::{Device, Error, Function, Result};
@@ -72,6 +73,8 @@ enum Code {
 struct LoadedObject {
     handle: hipModule_t,
     code: CodeObject,
+    /// What the runtime was given, if that is not the caller's: some releases go on using it.
+    _adapted: Option<Vec<u8>>,
     /// Where its kernels record errors: freed after the module is unloaded.
     _fault: Option<Arc<Fault>>,
 }
@@ -144,11 +147,19 @@ impl Loaded {
         amdhip64::check_image(bytes)
             .map_err(|e| Error::BadCodeObject { module: name.to_owned(), reason: e.to_string() })?;
         device.make_current()?;
+        let adapted = match sys::real_runtime() {
+            Some(version) => legacy::adapt(bytes, version),
+            None => Cow::Borrowed(bytes),
+        };
         let mut handle = ptr::null_mut();
-        // SAFETY: `bytes` is a whole ELF file or bundle: it was checked just now.
-        unsafe { hip!(hipModuleLoadData(&mut handle, bytes.as_ptr().cast()))? };
+        // SAFETY: `adapted` is a whole ELF file or bundle: `bytes` was checked just now.
+        unsafe { hip!(hipModuleLoadData(&mut handle, adapted.as_ptr().cast()))? };
         // From here on the module is unloaded if something fails.
-        let mut object = LoadedObject { handle, code, _fault: None };
+        let adapted = match adapted {
+            Cow::Owned(bytes) => Some(bytes),
+            Cow::Borrowed(_) => None,
+        };
+        let mut object = LoadedObject { handle, code, _adapted: adapted, _fault: None };
         object._fault = device.faults().register(handle)?;
         let entries = entries(object.code.kernels(), kernels);
         let code = Code::Object(Box::new(object));

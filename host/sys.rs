@@ -1,7 +1,9 @@
 //! The C functions of the HIP runtime that this crate uses, and their codes turned into errors.
 
 use crate::{Error, Result};
+use amdhip64::{BackendKind, hipRuntimeGetVersion};
 use std::ffi::c_uint;
+use std::sync::OnceLock;
 
 #[cfg(feature = "rocm-rs")]
 pub(crate) use amdhip64::hipStreamGetDevice;
@@ -23,6 +25,18 @@ pub(crate) use amdhip64::{
 /// `Ok` for `hipSuccess`, otherwise what went wrong in `call`.
 pub(crate) fn check(call: &'static str, code: c_uint) -> Result<()> {
     if code == 0 { Ok(()) } else { Err(Error::hip(call, code)) }
+}
+
+/// The release of the real libamdhip64, as `hipRuntimeGetVersion` gives it, if that is what calls go to.
+pub(crate) fn real_runtime() -> Option<i32> {
+    static VERSION: OnceLock<Option<i32>> = OnceLock::new();
+    *VERSION.get_or_init(|| {
+        let BackendKind::Hip { .. } = amdhip64::backend_info().ok()?.kind else { return None };
+        let mut version = 0;
+        // SAFETY: the pointer is valid for writing.
+        let code = unsafe { hipRuntimeGetVersion(&raw mut version) };
+        (code == 0).then_some(version)
+    })
 }
 
 /// Calls a HIP function and checks its code: `hip!(hipSetDevice(0))?`.

@@ -160,7 +160,8 @@ impl Worker<'_> {
     /// The signal with a handle.
     fn signal(&self, handle: u64) -> Result<Signal<'_>, Halt> {
         Signal::at(&self.device.machine, handle).ok_or_else(|| {
-            self.memory_fault(handle, false, "the card has no memory where a signal is said to be")
+            let text = format!("the card has no memory at {handle:#x}, where a packet says that a signal is");
+            self.memory_fault(handle, false, &text)
         })
     }
 
@@ -218,6 +219,10 @@ impl Worker<'_> {
 
     fn vendor(&self, packet: &Packet) -> Result<(), Halt> {
         if packet.bytes[2] == BARRIER_VALUE {
+            // Without a signal it is there for what stands before it.
+            if packet.u64(8) == 0 {
+                return Ok(());
+            }
             let signal = self.signal(packet.u64(8))?;
             let (value, mask, condition) = (packet.u64(16) as i64, packet.u64(24) as i64, packet.u32(32));
             return self.wait(|| {
@@ -290,7 +295,7 @@ impl Worker<'_> {
             Err(error @ ProgramError::NoMemory(_)) => return Err(self.halt(Code::NoCode, &error.to_string())),
         };
         self.ask_for_scratch(scratch, kernel.info().wave_size)?;
-        let is_own = self.device.programs.is_of_runtime(packet.u64(32));
+        let is_own = self.device.programs.is_of_runtime(&self.device.machine, packet.u64(32));
         let mut options = self.process.options.clone();
         // The runtime's own kernels are run as all others are, but what they do is not the program's doing.
         options.keep_going |= is_own;

@@ -469,6 +469,67 @@ pub unsafe extern "C" fn access(path: *const c_char, mode: c_int) -> c_int {
     }
 }
 
+/// The loader's flag by which a library finds its own functions before those in front of them.
+#[cfg(target_arch = "x86_64")]
+const DEEP: c_int = libc::RTLD_DEEPBIND;
+
+/// The runtime under AMD's libraries, which opens the driver.
+#[cfg(target_arch = "x86_64")]
+const RUNTIME: &CStr = c"libhsa-runtime64.so.1";
+
+/// As the system's function. A library that is loaded with `RTLD_DEEPBIND`, as this project loads AMD's, would find the C library's
+/// `open` and not ours, and so would all that is loaded with it. So the runtime is loaded before it, as usual.
+///
+/// The system's function looks at who has called it, and so it is jumped to.
+///
+/// # Safety
+/// As the C library has it.
+#[cfg(target_arch = "x86_64")]
+#[unsafe(no_mangle)]
+#[unsafe(naked)]
+pub unsafe extern "C" fn dlopen(path: *const c_char, flags: c_int) -> *mut c_void {
+    std::arch::naked_asm!(
+        "push rdi",
+        "push rsi",
+        "sub rsp, 8",
+        "call {before}",
+        "add rsp, 8",
+        "pop rsi",
+        "pop rdi",
+        "jmp rax",
+        before = sym before_dlopen,
+    )
+}
+
+/// Loads the runtime if `dlopen` is about to load something with a scope of its own; gives the system's `dlopen`.
+///
+/// # Safety
+/// `path` is null or a C string.
+#[cfg(target_arch = "x86_64")]
+unsafe extern "C" fn before_dlopen(path: *const c_char, flags: c_int) -> *mut c_void {
+    let function = real::DLOPEN.get();
+    if flags & DEEP != 0 && !path.is_null() && !function.is_null() {
+        // SAFETY: the system's function of this name has this type.
+        let load = unsafe {
+            std::mem::transmute::<*mut c_void, unsafe extern "C" fn(*const c_char, c_int) -> *mut c_void>(
+                function,
+            )
+        };
+        // SAFETY: the caller's contract.
+        let path = unsafe { CStr::from_ptr(path) }.to_bytes();
+        // Beside a library that is named by its path, then where the loader looks.
+        let folder = path.iter().rposition(|&byte| byte == b'/').map_or(&b""[..], |end| &path[..=end]);
+        let beside = CString::new([folder, RUNTIME.to_bytes()].concat()).unwrap_or_default();
+        for name in [beside.as_c_str(), RUNTIME] {
+            // SAFETY: a C string; loading the runtime runs its constructors alone.
+            if !unsafe { load(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) }.is_null() {
+                break;
+            }
+        }
+    }
+    function
+}
+
 /// A card as libdrm's device: what its handle points to.
 struct DrmDevice {
     card: &'static Card,

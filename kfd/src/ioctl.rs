@@ -18,8 +18,9 @@ use crate::queue::{DOORBELL, DOORBELLS, Kind, Place, Queue};
 use crate::window::{self, Window, pointer};
 use crate::{aql, say};
 
-/// The version of the interface that is answered: before the runtime's debugging of exceptions and shared buffers of DMA.
-const VERSION: (u32, u32) = (1, 8);
+/// The version of the interface that is answered: before shared buffers of DMA, the age of events and the runtime's debugging of
+/// exceptions.
+const VERSION: (u32, u32) = (1, 11);
 
 /// Where kernels see LDS and scratch memory: the emulator's windows.
 const LDS_BASE: u64 = 1 << 48;
@@ -67,6 +68,7 @@ arguments! {
     Free { handle: u64 }
     Map { handle: u64, devices: u64, count: u32, success: u32 }
     XnackMode { enabled: i32 }
+    AvailableMemory { bytes: u64, gpu_id: u32, pad: u32 }
     QueueGws { queue_id: u32, count: u32, first: u32, pad: u32 }
     TileConfig {
         tiles: u64, macro_tiles: u64, tile_count: u32, macro_tile_count: u32, gpu_id: u32, address_config: u32, banks: u32,
@@ -164,6 +166,12 @@ pub fn answer(process: &'static Process, request: c_ulong, at: *mut c_void) -> R
                 }
             }
         }
+        0x23 => {
+            let memory = arguments.get::<AvailableMemory>()?;
+            let device = process.device(memory.gpu_id).ok_or(libc::EINVAL)?;
+            memory.bytes = process.memory.available(&process.devices, device);
+            Ok(())
+        }
         0x80 => import(process, arguments.get()?),
         0x81 => {
             let export = arguments.get::<IpcExport>()?;
@@ -183,7 +191,6 @@ pub fn answer(process: &'static Process, request: c_ulong, at: *mut c_void) -> R
                 0x1f => "AMDKFD_IOC_SMI_EVENTS",
                 0x20 => "AMDKFD_IOC_SVM",
                 0x22 => "AMDKFD_IOC_CRIU_OP",
-                0x23 => "AMDKFD_IOC_AVAILABLE_MEMORY",
                 0x24 => "AMDKFD_IOC_EXPORT_DMABUF",
                 0x83 => "AMDKFD_IOC_CROSS_MEMORY_COPY",
                 0x84 => "AMDKFD_IOC_RLC_SPM",

@@ -23,6 +23,9 @@ pub mod flags {
     pub const PUBLIC: u32 = 1 << 29;
 }
 
+/// What reports call memory of the host.
+pub const HOST: &str = "host memory";
+
 /// One allocation.
 #[derive(Clone, Debug)]
 pub struct Buffer {
@@ -112,6 +115,12 @@ impl Memory {
         Ok(handle)
     }
 
+    /// Bytes of a card's memory that are left.
+    pub fn available(&self, devices: &[Device], device: usize) -> u64 {
+        let used = self.table().used.get(&device).copied().unwrap_or(0);
+        devices[device].card.memory_bytes().saturating_sub(used)
+    }
+
     /// The buffer with a number.
     pub fn buffer(&self, handle: u64) -> Option<Buffer> {
         self.table().buffers.get(&handle).cloned()
@@ -134,7 +143,7 @@ impl Memory {
             flags if flags & flags::VRAM != 0 => "device memory",
             flags if flags & flags::DOORBELL != 0 => "doorbells",
             flags if flags & flags::MMIO_REMAP != 0 => "registers",
-            _ => "host memory",
+            _ => HOST,
         };
         let placed = match buffer.host {
             // SAFETY: memory of the program, which promises the driver as much.

@@ -8,8 +8,9 @@ use std::collections::HashMap;
 use std::ffi::{CStr, c_void};
 use std::sync::{Mutex, PoisonError};
 
-use amdgpu_emulator::{CodeObject, Kernel, LoadedModule, Machine};
+use amdgpu_emulator::{Allocation, CodeObject, Kernel, LoadedModule, Machine};
 
+use crate::memory;
 use crate::window::pointer;
 
 /// Bytes of a kernel descriptor.
@@ -36,7 +37,7 @@ struct Known {
 /// A kernel, and the bytes that it was found by: memory may be used again for another.
 struct Resident {
     kernel: Kernel,
-    /// It is in no code object: the runtime has put it together.
+    /// It is in no code object that the runtime lists, or that can be read.
     is_bare: bool,
     descriptor: [u8; DESCRIPTOR],
     /// Where the code begins, and the code.
@@ -92,10 +93,13 @@ impl Programs {
 }
 
 impl Programs {
-    /// Whether the kernel that [`Programs::kernel`] has found at an address is one that the runtime has put together itself.
-    pub fn is_of_runtime(&self, address: u64) -> bool {
+    /// Whether the kernel that [`Programs::kernel`] has found at an address is one that the runtime has put together itself: it
+    /// is in no code object, and in memory of the host, whereas what the runtime loads is in the card's.
+    pub fn is_of_runtime(&self, machine: &Machine, address: u64) -> bool {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.kernels.get(&address).is_some_and(|resident| resident.is_bare)
+        let is_bare = known.kernels.get(&address).is_some_and(|resident| resident.is_bare);
+        let label = |allocation: Allocation| allocation.label.is_some_and(|label| &*label == memory::HOST);
+        is_bare && machine.allocation(address).is_some_and(label)
     }
 }
 

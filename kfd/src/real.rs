@@ -5,6 +5,9 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use libc::{DIR, FILE, c_char, c_int, c_ulong, dirent, mode_t, off_t, size_t};
 
+/// The system's loader.
+pub static DLOPEN: Next = Next::new(c"dlopen");
+
 /// A function of the next library that has it, looked up when it is first called.
 pub struct Next {
     name: &'static CStr,

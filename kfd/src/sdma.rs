@@ -73,7 +73,7 @@ impl Worker<'_> {
         Ok(match operation {
             NOP => 1 + u64::from(header >> 16 & 0x3fff),
             COPY if way == LINEAR => {
-                let (size, from, into) = (u64::from(dword(1) & 0x3f_ffff) + 1, pair(3), pair(5));
+                let (size, from, into) = (u64::from(dword(1) & 0x3fff_ffff) + 1, pair(3), pair(5));
                 machine.copy(into, from, size).map_err(|_| self.fault(from, into, size))?;
                 7
             }
@@ -127,7 +127,7 @@ impl Worker<'_> {
                 let (into, value) = (pair(1), dword(3).to_le_bytes());
                 // The size of an element is a power of two; the count is of bytes, without the last element.
                 let element = 1usize << (header >> 30).min(2);
-                let size = (u64::from(dword(4) & 0x3f_ffff) & !(element as u64 - 1)) + element as u64;
+                let size = (u64::from(dword(4) & 0x3fff_ffff) & !(element as u64 - 1)) + element as u64;
                 self.fill(into, &value[..element], size)?;
                 5
             }

@@ -50,6 +50,15 @@ fn null_pointers() {
         hipMallocManaged(null_mut(), 8, 1): "null";
         hipMallocAsync(null_mut(), 8, null_mut()): "null";
         hipMemPoolCreate(null_mut(), null()): "null";
+        hipMemAddressReserve(null_mut(), 4096, 0, null_mut(), 0): "null";
+        hipMemAddressFree(null_mut(), 4096): "null";
+        hipMemCreate(null_mut(), 4096, null(), 0): "null";
+        hipMemMap(null_mut(), 4096, 0, null_mut(), 0): "null";
+        hipMemUnmap(null_mut(), 4096): "null";
+        hipMemSetAccess(null_mut(), 4096, null(), 1): "null";
+        hipMemGetAccess(null_mut(), null(), null_mut()): "null";
+        hipMemGetAllocationGranularity(null_mut(), null(), 0): "null";
+        hipMemRetainAllocationHandle(null_mut(), null_mut()): "null";
         hipModuleLoadFatBinary(null_mut(), null()): "null";
         hipStreamCreate(null_mut()): "null";
         hipStreamCreateWithPriority(null_mut(), 0, 0): "null";
@@ -68,6 +77,12 @@ fn handles_of_nothing() {
     let (mut number, mut unsigned, mut size) = (0, 0_u32, 0_usize);
     let (mut device, mut pointer) = (0, null_mut::<c_void>());
     refused! {
+        hipMemRelease(WILD): "not memory of hipMemCreate";
+        hipMemMap(WILD, 4096, 0, WILD, 0): "not memory of hipMemCreate";
+        hipMemExportToShareableHandle((&raw mut number).cast(), WILD, 1, 0): "not memory of hipMemCreate";
+        hipMemUnmap(WILD, 4096): "whole mappings";
+        hipMemAddressFree(WILD, 4096): "a whole range";
+        hipMemRetainAllocationHandle(&mut pointer, WILD): "hipMemMap";
         hipStreamGetDevice(WILD, &mut device): "not a stream";
         hipStreamGetFlags(WILD, &mut unsigned): "not a stream";
         hipStreamGetPriority(WILD, &mut number): "not a stream";
@@ -229,6 +244,10 @@ fn sizes_beyond_everything() {
     let h = host.as_mut_ptr().cast::<c_void>();
     const HUGE: usize = usize::MAX;
     refused! {
+        hipMemAddressReserve(&mut pointer, HUGE, 0, null_mut(), 0): "multiple";
+        hipMemAddressReserve(&mut pointer, HUGE & !4095, 0, null_mut(), 0): "addresses";
+        hipMemAddressReserve(&mut pointer, 4096, 1 << 63, null_mut(), 0): "addresses";
+        hipMemUnmap(WILD, HUGE & !4095): "whole mappings";
         hipHostMalloc(&mut pointer, HUGE, 0): "bytes";
         hipMallocManaged(&mut pointer, HUGE, 1): "bytes";
         hipMallocAsync(&mut pointer, HUGE, null_mut()): "bytes";

@@ -131,7 +131,7 @@ impl State {
             found.push(base);
             next += mapping.size;
         }
-        match next == end && size != 0 {
+        match next == end && size != 0 && end > address {
             true => Ok(found),
             false => Err(argument(
                 name,
@@ -203,7 +203,7 @@ impl Runtime {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         let all = size.checked_add(alignment).and_then(|all| usize::try_from(all).ok());
         let all = all.ok_or_else(|| argument("size", size, "there are not so many addresses"))?;
-        let hint = wanted.next_multiple_of(alignment) as *mut c_void;
+        let hint = wanted.checked_next_multiple_of(alignment).unwrap_or(0) as *mut c_void;
         // SAFETY: new addresses, wherever the host has them.
         let start = unsafe { libc::mmap(hint, all, libc::PROT_NONE, flags, -1, 0) };
         if start == libc::MAP_FAILED {
@@ -233,7 +233,7 @@ impl Runtime {
             let value = format!("{address:#x} for {size} bytes");
             return Err(argument("devPtr", value, "it must be a whole range of hipMemAddressReserve"));
         }
-        if state.mappings.range(address..address + size).next().is_some() {
+        if state.mappings.range(address..address.saturating_add(size)).next().is_some() {
             return Err(argument("devPtr", format!("{address:#x}"), "memory is still mapped there"));
         }
         state.ranges.remove(&address);

@@ -26,7 +26,7 @@
 
 use crate::atomic::{Ordering, Scope, fence};
 use crate::grid;
-use crate::wave::{self, Lane};
+use crate::wave::{self, Words};
 use crate::workgroup::{barrier, barrier_local, uniform};
 use crate::workgroup_memory;
 
@@ -42,16 +42,16 @@ pub trait Group: Copy {
     fn sync(self);
 
     /// Combines the values of all; each gets the result, the same bits. For waves and tiles `combine` must be commutative too.
-    fn reduce<T: Lane>(self, value: T, combine: impl Fn(T, T) -> T) -> T;
+    fn reduce<T: Words>(self, value: T, combine: impl Fn(T, T) -> T) -> T;
 
     /// Combines the values of all up to and with this one.
-    fn inclusive_scan<T: Lane>(self, value: T, combine: impl Fn(T, T) -> T) -> T;
+    fn inclusive_scan<T: Words>(self, value: T, combine: impl Fn(T, T) -> T) -> T;
 
     /// Combines the values of all before this one: `none` for the first, which is what `combine` leaves alone.
-    fn exclusive_scan<T: Lane>(self, value: T, none: T, combine: impl Fn(T, T) -> T) -> T;
+    fn exclusive_scan<T: Words>(self, value: T, none: T, combine: impl Fn(T, T) -> T) -> T;
 
     /// What `rank` has, in all; `rank` is below [`size`](Self::size), and the same for all of them.
-    fn broadcast<T: Lane>(self, value: T, rank: u32) -> T;
+    fn broadcast<T: Words>(self, value: T, rank: u32) -> T;
 
     /// How many say yes.
     fn count(self, yes: bool) -> u32;
@@ -119,13 +119,13 @@ impl<const N: u32> Tile<N> {
 
     /// What `rank` (modulo the size) has; it may differ between lanes.
     #[inline(always)]
-    pub fn shuffle<T: Lane>(self, value: T, rank: u32) -> T {
+    pub fn shuffle<T: Words>(self, value: T, rank: u32) -> T {
         value.read(self.first() | rank & (Self::SIZE - 1))
     }
 
     /// What the one has whose rank is lower by `distance`; its own value where there is none. The distance may differ between lanes.
     #[inline(always)]
-    pub fn shuffle_up<T: Lane>(self, value: T, distance: u32) -> T {
+    pub fn shuffle_up<T: Words>(self, value: T, distance: u32) -> T {
         let far = self.rank() < distance;
         value.read(if far { self.lane } else { self.lane.wrapping_sub(distance) })
     }
@@ -133,20 +133,20 @@ impl<const N: u32> Tile<N> {
     /// What the one has whose rank is higher by `distance`; its own value where there is none. The distance may differ between
     /// lanes.
     #[inline(always)]
-    pub fn shuffle_down<T: Lane>(self, value: T, distance: u32) -> T {
+    pub fn shuffle_down<T: Words>(self, value: T, distance: u32) -> T {
         let far = distance >= Self::SIZE - self.rank();
         value.read(if far { self.lane } else { self.lane.wrapping_add(distance) })
     }
 
     /// What the one has whose rank differs in the bits of `mask` (modulo the size); it may differ between lanes.
     #[inline(always)]
-    pub fn shuffle_xor<T: Lane>(self, value: T, mask: u32) -> T {
+    pub fn shuffle_xor<T: Words>(self, value: T, mask: u32) -> T {
         value.read(self.lane ^ mask & (Self::SIZE - 1))
     }
 
     /// [`shuffle_xor`](Self::shuffle_xor) with a mask that is known, for which there may be a faster instruction.
     #[inline(always)]
-    pub fn exchange<const MASK: u32, T: Lane>(self, value: T) -> T {
+    pub fn exchange<const MASK: u32, T: Words>(self, value: T) -> T {
         const { assert!(MASK < N, "the mask reaches beyond the tile") };
         if const { HOST || MASK == 0 } {
             return value;
@@ -297,7 +297,7 @@ impl<const N: u32> Group for Tile<N> {
 
     /// In each step a lane combines its value with that of a lane of another half, so that all of them combine the same pairs.
     #[inline(always)]
-    fn reduce<T: Lane>(self, value: T, combine: impl Fn(T, T) -> T) -> T {
+    fn reduce<T: Words>(self, value: T, combine: impl Fn(T, T) -> T) -> T {
         let mut v = value;
         // Where groups of 4 or 8 lanes have the same value, a mirror's image is as good as the neighbour's.
         if const { Self::SIZE >= 2 } {
@@ -328,7 +328,7 @@ impl<const N: u32> Group for Tile<N> {
     }
 
     #[inline(always)]
-    fn inclusive_scan<T: Lane>(self, value: T, combine: impl Fn(T, T) -> T) -> T {
+    fn inclusive_scan<T: Words>(self, value: T, combine: impl Fn(T, T) -> T) -> T {
         let (mut v, rank) = (value, self.rank());
         /// One step: the value of the lane so far below, where the row of up to 16 has one.
         macro_rules! step {
@@ -361,13 +361,13 @@ impl<const N: u32> Group for Tile<N> {
     }
 
     #[inline(always)]
-    fn exclusive_scan<T: Lane>(self, value: T, none: T, combine: impl Fn(T, T) -> T) -> T {
+    fn exclusive_scan<T: Words>(self, value: T, none: T, combine: impl Fn(T, T) -> T) -> T {
         let before = self.shuffle_up(self.inclusive_scan(value, combine), 1);
         if self.rank() == 0 { none } else { before }
     }
 
     #[inline(always)]
-    fn broadcast<T: Lane>(self, value: T, rank: u32) -> T {
+    fn broadcast<T: Words>(self, value: T, rank: u32) -> T {
         self.shuffle(value, rank)
     }
 
@@ -413,7 +413,7 @@ impl Workgroup {
 
     /// The values of all of this wave up to each lane, and that of all of them; right also for a wave that is not full.
     #[inline(always)]
-    fn of_wave<T: Lane>(self, value: T, combine: impl Fn(T, T) -> T) -> (T, T) {
+    fn of_wave<T: Words>(self, value: T, combine: impl Fn(T, T) -> T) -> (T, T) {
         let scan = Wave::here().inclusive_scan(value, combine);
         let here = (self.size - self.wave() * wave::SIZE).min(wave::SIZE);
         (scan, scan.read(here - 1))
@@ -421,7 +421,7 @@ impl Workgroup {
 
     /// Calls `body` with each wave's value, those of the waves below `until`, in their order; all come here.
     #[inline(always)]
-    fn exchange<T: Lane>(self, of_wave: T, until: u32, mut body: impl FnMut(T)) {
+    fn exchange<T: Words>(self, of_wave: T, until: u32, mut body: impl FnMut(T)) {
         let values = workgroup_memory!([T; WAVES]);
         // SAFETY: there are no more waves; each value is written by one work-item, before the barrier, and the next ones not
         // before all have passed the second one
@@ -459,7 +459,7 @@ impl Group for Workgroup {
     }
 
     #[inline(always)]
-    fn reduce<T: Lane>(self, value: T, combine: impl Fn(T, T) -> T) -> T {
+    fn reduce<T: Words>(self, value: T, combine: impl Fn(T, T) -> T) -> T {
         let (_, of_wave) = self.of_wave(value, &combine);
         if self.waves() == 1 {
             return uniform(of_wave);
@@ -475,7 +475,7 @@ impl Group for Workgroup {
     }
 
     #[inline(always)]
-    fn inclusive_scan<T: Lane>(self, value: T, combine: impl Fn(T, T) -> T) -> T {
+    fn inclusive_scan<T: Words>(self, value: T, combine: impl Fn(T, T) -> T) -> T {
         let (scan, of_wave) = self.of_wave(value, &combine);
         if self.waves() == 1 {
             return scan;
@@ -494,7 +494,7 @@ impl Group for Workgroup {
     }
 
     #[inline(always)]
-    fn exclusive_scan<T: Lane>(self, value: T, none: T, combine: impl Fn(T, T) -> T) -> T {
+    fn exclusive_scan<T: Words>(self, value: T, none: T, combine: impl Fn(T, T) -> T) -> T {
         let (scan, of_wave) = self.of_wave(value, &combine);
         let in_wave = Wave::here().shuffle_up(scan, 1);
         let first = self.rank & (wave::SIZE - 1) == 0;
@@ -508,7 +508,7 @@ impl Group for Workgroup {
     }
 
     #[inline(always)]
-    fn broadcast<T: Lane>(self, value: T, rank: u32) -> T {
+    fn broadcast<T: Words>(self, value: T, rank: u32) -> T {
         if HOST {
             return value;
         }

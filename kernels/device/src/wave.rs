@@ -122,7 +122,11 @@ pub fn uniform_usize(value: usize) -> usize {
 pub trait Lane: Copy {
     /// What lane `from` (modulo [`SIZE`]) has.
     fn read(self, from: u32) -> Self;
-    /// The value with each 32-bit word of it replaced by what `f` makes of it: how it is handed over.
+}
+
+/// A value that consists of 32-bit words, which [groups](crate::group) hand over one by one: numbers, pairs and arrays of them.
+pub trait Words: Lane {
+    /// The value with each word of it replaced by what `f` makes of it.
     fn words(self, f: impl Fn(u32) -> u32) -> Self;
 }
 
@@ -134,7 +138,9 @@ macro_rules! lanes {
                 let $x = self;
                 $read
             }
+        }
 
+        impl Words for $t {
             #[inline(always)]
             fn words(self, $f: impl Fn(u32) -> u32) -> Self {
                 let $x = self;
@@ -169,7 +175,9 @@ impl<A: Lane, B: Lane> Lane for (A, B) {
     fn read(self, from: u32) -> Self {
         (self.0.read(from), self.1.read(from))
     }
+}
 
+impl<A: Words, B: Words> Words for (A, B) {
     #[inline(always)]
     fn words(self, f: impl Fn(u32) -> u32) -> Self {
         (self.0.words(&f), self.1.words(&f))
@@ -181,7 +189,9 @@ impl<T: Lane, const N: usize> Lane for [T; N] {
     fn read(self, from: u32) -> Self {
         self.map(|x| x.read(from))
     }
+}
 
+impl<T: Words, const N: usize> Words for [T; N] {
     #[inline(always)]
     fn words(self, f: impl Fn(u32) -> u32) -> Self {
         self.map(|x| x.words(&f))

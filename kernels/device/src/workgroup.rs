@@ -87,7 +87,7 @@ pub fn divergent<R>(body: impl FnOnce() -> R) -> R {
 /// barrier: tells the build so, which then lets branches on it enclose barriers. If it differs, barriers may wait for ever, and
 /// the result is unspecified.
 #[inline(always)]
-pub fn uniform<T: crate::wave::Lane>(value: T) -> T {
+pub fn uniform<T: crate::wave::Words>(value: T) -> T {
     #[cfg(any(target_arch = "amdgpu", target_arch = "nvptx64"))]
     // SAFETY: touches no memory
     return value.words(|word| unsafe { crate::shim::amdgpu_device_uniform_in_workgroup(word) });

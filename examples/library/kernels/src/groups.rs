@@ -16,7 +16,7 @@ use amdgpu_device::wave;
     const N in [2, 4, 8, 16, 32],
     launch(workgroup = 128, items = count),
 )]
-pub unsafe fn tiles<T: Scalar + wave::Lane, const N: u32>(
+pub unsafe fn tiles<T: Scalar + wave::Words, const N: u32>(
     #[requires(count == grid.x * block.x, block.x % 64 == 0)] count: usize,
     by: u32,
     #[len(count)] inp: *const T,
@@ -34,7 +34,7 @@ pub unsafe fn tiles<T: Scalar + wave::Lane, const N: u32>(
     T in [u32, f32, f64],
     launch(workgroup = 128, items = count),
 )]
-pub unsafe fn waves<T: Scalar + wave::Lane>(
+pub unsafe fn waves<T: Scalar + wave::Words>(
     #[requires(count == grid.x * block.x, block.x % 64 == 0)] count: usize,
     by: u32,
     #[len(count)] inp: *const T,
@@ -44,7 +44,7 @@ pub unsafe fn waves<T: Scalar + wave::Lane>(
 }
 
 #[inline(always)]
-fn tile_of<T: Scalar + wave::Lane, const N: u32>(
+fn tile_of<T: Scalar + wave::Words, const N: u32>(
     count: usize,
     by: u32,
     inp: *const T,

@@ -3,7 +3,7 @@
 use amdgpu_device::grid::{workgroup_id_x, workgroups_x};
 use amdgpu_device::group::{Group, Workgroup};
 use amdgpu_device::prelude::*;
-use amdgpu_device::wave::Lane;
+use amdgpu_device::wave::Words;
 
 /// Elements of a block.
 const BLOCK: usize = 1024;
@@ -17,7 +17,7 @@ const BLOCK: usize = 1024;
     T in [f32, f16, bf16, i32],
     launch(workgroup = 256, max_workgroup = 1024, grid = [count.div_ceil(1024), 1, 1]),
 )]
-pub unsafe fn scan<T: Scalar<Acc: Number + Lane>>(
+pub unsafe fn scan<T: Scalar<Acc: Number + Words>>(
     count: usize,
     #[len(count)] inp: *const T,
     #[len(count)] out: *mut T,

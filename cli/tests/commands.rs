@@ -440,7 +440,7 @@ fn commands() -> Vec<String> {
     let lines = list.lines().take_while(|line| !line.is_empty());
     let names = lines.filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
     let commands: Vec<_> = names.filter(|name| !["", "help"].contains(name)).map(str::to_owned).collect();
-    assert_eq!(commands.len(), 12, "{commands:?}");
+    assert_eq!(commands.len(), 13, "{commands:?}");
     commands
 }
 
@@ -510,8 +510,8 @@ fn the_examples_of_the_help_run_as_written() {
     // As a user would call it.
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_candle-amdgpu"), folder.join("candle-amdgpu")).unwrap();
     let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap_or_default());
-    // What run-hip's examples run is any program.
-    for program in ["saxpy", "test-backend-ops", "python3"] {
+    // What the examples of run-hip and run-rocm run is any program.
+    for program in ["saxpy", "test-backend-ops", "python3", "rocminfo"] {
         let file = folder.join(program);
         std::fs::write(&file, "#!/bin/sh\nprintf '%s\\n' \"$0 $*\"\n").unwrap();
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
@@ -549,6 +549,12 @@ fn the_examples_of_the_help_run_as_written() {
             } else if command == "run-hip" {
                 assert!(
                     stderr(&output).contains("candle-amdgpu run-hip: the program made no HIP call"),
+                    "{line}: {}",
+                    stderr(&output)
+                );
+            } else if command == "run-rocm" {
+                assert!(
+                    stderr(&output).contains("candle-amdgpu run-rocm: the program did not open the driver"),
                     "{line}: {}",
                     stderr(&output)
                 );

@@ -44,13 +44,14 @@ const SCRATCH_ONCE: u32 = 1 << 4;
 
 /// What a queue tells the runtime through its inactive signal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(i64)]
 enum Code {
     LittleScratch64 = 0x1,
     LittleScratch32 = 0x400,
     ScratchIsFree = 0x200,
     Dimensions = 0x2,
     Lds = 0x4,
-    NoCode = 0x8,
+    NoKernel = 0x8,
     Format = 0x20,
     WorkgroupSize = 0x40,
     VendorFormat = 0x100,
@@ -292,7 +293,9 @@ impl Worker<'_> {
         let scratch = packet.u32(24);
         let kernel = match self.device.programs.kernel(&self.device.machine, packet.u64(32)) {
             Ok(kernel) => kernel,
-            Err(error @ ProgramError::NoMemory(_)) => return Err(self.halt(Code::NoCode, &error.to_string())),
+            Err(error @ ProgramError::NoMemory(_)) => {
+                return Err(self.halt(Code::NoKernel, &error.to_string()));
+            }
         };
         self.ask_for_scratch(scratch, kernel.info().wave_size)?;
         let is_own = self.device.programs.is_of_runtime(&self.device.machine, packet.u64(32));

@@ -576,7 +576,8 @@ pub unsafe extern "C" fn amdgpu_device_initialize(
     }
     // SAFETY: the caller's contract.
     unsafe {
-        (major.write(3), minor.write(0));
+        major.write(3);
+        minor.write(0);
         device.write(std::ptr::from_ref(found).cast_mut().cast());
     }
     0

@@ -86,7 +86,7 @@ struct Request {
 
 impl Request {
     /// The arguments as a structure; `EINVAL` if the caller's is shorter.
-    fn get<T: Copy>(&self) -> Result<&mut T, c_int> {
+    fn get<'a, T: Copy>(self) -> Result<&'a mut T, c_int> {
         if self.at.is_null() || self.size < size_of::<T>() {
             return Err(libc::EINVAL);
         }
@@ -274,7 +274,7 @@ fn create_queue(process: &'static Process, queue: &mut CreateQueue) -> Result<()
     let started = started.map_err(|error| error.raw_os_error().unwrap_or(libc::EAGAIN))?;
     queues.insert(id, started);
     queue.queue_id = id;
-    queue.doorbell_offset = OF_DOORBELLS | (device as u64) << 32 | u64::from(doorbell) * DOORBELL;
+    queue.doorbell_offset = OF_DOORBELLS | (device as u64) << 32 | (u64::from(doorbell) * DOORBELL);
     Ok(())
 }
 

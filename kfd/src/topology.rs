@@ -4,6 +4,8 @@
 
 use std::fmt::Write;
 
+use amdgpu_emulator::{Generation, Gfx};
+
 use crate::card::Card;
 
 /// The first minor number of render nodes.
@@ -158,9 +160,10 @@ impl Node<'_> {
             ("location_id", (0x3 + device) << 8),
             ("domain", 0),
             ("drm_render_minor", u64::from(FIRST_RENDER) + device),
-            ("hive_id", 0),
+            // Cards that are linked are a hive.
+            ("hive_id", if self.peers().is_empty() { 0 } else { 0x454d_5501 }),
             ("num_sdma_engines", 2),
-            ("num_sdma_xgmi_engines", 0),
+            ("num_sdma_xgmi_engines", if self.peers().is_empty() { 0 } else { 3 }),
             ("num_sdma_queues_per_engine", 8),
             ("num_cp_queues", 24),
             ("max_engine_clk_fcompute", u64::from(facts.clock_khz / 1000)),
@@ -230,18 +233,27 @@ impl Node<'_> {
         }
     }
 
-    /// Each card is linked to the processor by PCI express. There is no link the other way: by one the runtime knows cards whose
+    /// The nodes of cards that this one's kernels reach directly: of one target that is made for it.
+    fn peers(&self) -> Vec<usize> {
+        let Some(card) = self.card() else { return Vec::new() };
+        let linked = card.gfx.generation() == Generation::Cdna && card.gfx != Gfx::Gfx906;
+        let is_peer = |node: &usize| *node != self.node && linked && self.cards[*node - 1].gfx == card.gfx;
+        (1..=self.cards.len()).filter(is_peer).collect()
+    }
+
+    /// Each card is linked to the processor by PCI express, and to its peers by XGMI. There is no link the other way: by one the runtime knows cards whose
     /// memory the host sees, and would write to it without a command.
     fn links(&self) -> Vec<String> {
         const PCI_EXPRESS: u64 = 2;
-        let link = |to: usize| {
+        const XGMI: u64 = 11;
+        let link = |to: usize, kind: u64| {
             lines(&[
-                ("type", PCI_EXPRESS),
+                ("type", kind),
                 ("version_major", 0),
                 ("version_minor", 0),
                 ("node_from", self.node as u64),
                 ("node_to", to as u64),
-                ("weight", 20),
+                ("weight", if kind == XGMI { 15 } else { 20 }),
                 ("min_latency", 0),
                 ("max_latency", 0),
                 ("min_bandwidth", 312),
@@ -252,7 +264,10 @@ impl Node<'_> {
         };
         match self.node {
             0 => Vec::new(),
-            _ => vec![link(0)],
+            _ => {
+                let peers = self.peers().into_iter().map(|peer| link(peer, XGMI));
+                std::iter::once(link(0, PCI_EXPRESS)).chain(peers).collect()
+            }
         }
     }
 }
@@ -270,7 +285,6 @@ fn system_memory() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use amdgpu_emulator::Gfx;
 
     fn at(path: &str) -> Option<Entry> {
         let cards = [Card::of(Gfx::Gfx90a), Card::of(Gfx::Gfx1030)];
@@ -316,6 +330,18 @@ mod tests {
         }
         assert!(at(&format!("{root}3/gpu_id")).is_none());
         assert_ne!(file(&format!("{root}1/gpu_id")), file(&format!("{root}2/gpu_id")));
+    }
+
+    #[test]
+    fn cards_of_one_target_are_linked() {
+        let cards = [Gfx::Gfx90a, Gfx::Gfx1030, Gfx::Gfx90a, Gfx::Gfx1030].map(Card::of);
+        let links = |node: usize| {
+            let links = Node { cards: &cards, node }.links();
+            let to =
+                |link: &String| link.lines().find_map(|line| line.strip_prefix("node_to ")?.parse().ok());
+            links.iter().map(|link| to(link).unwrap()).collect::<Vec<usize>>()
+        };
+        assert_eq!([0, 1, 2, 3, 4].map(links), [vec![], vec![0, 3], vec![0], vec![0, 1], vec![0]]);
     }
 
     #[test]

@@ -1,0 +1,64 @@
+//! Runs models of candle-transformers with random weights on the device and on Candle's CPU backend.
+//!
+//!     cargo run --bin models -- --only llama
+//!     cargo run --bin models -- --write ../guide/src/models.md
+//!     cargo run --bin models -- --train 200
+//!
+//! Exit status: 0 if all agree but those that Candle cannot run on GPUs.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use candle_amdgpu_models::table::{Row, counts, page};
+use candle_amdgpu_models::{DTYPES, all};
+use candle_core::{DType, Device};
+use clap::Parser;
+
+#[derive(Parser)]
+struct Cli {
+    /// Models whose names contain this.
+    #[arg(long, default_value = "")]
+    only: String,
+    /// Runs in this dtype alone: f32, f16 or bf16.
+    #[arg(long)]
+    dtype: Option<String>,
+    /// Where to write the page of the guide.
+    #[arg(long)]
+    write: Option<PathBuf>,
+}
+
+fn main() -> ExitCode {
+    match run(&Cli::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(cli: &Cli) -> Result<()> {
+    let named = |dtype: &DType| cli.dtype.as_ref().is_none_or(|name| dtype.as_str() == name);
+    let dtypes: Vec<_> = DTYPES.into_iter().filter(named).collect();
+    let device = Device::new_cuda(0).context("no device 0")?;
+    let mut rows = Vec::new();
+    let mut wrong = Vec::new();
+    for model in all().into_iter().filter(|model| model.name.contains(&cli.only)) {
+        let start = Instant::now();
+        let row = Row::new(model, &device, &dtypes);
+        println!("{row} ({:.1} s)", start.elapsed().as_secs_f64());
+        wrong.extend(row.wrong());
+        rows.push(row);
+    }
+    let (agree, run) = counts(&rows);
+    println!("{agree} of {run} models agree in every dtype that the CPU has for them");
+    if let Some(path) = &cli.write {
+        std::fs::write(path, page(&rows)).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    if !wrong.is_empty() {
+        bail!("{} models are wrong:\n{}", wrong.len(), wrong.join("\n"));
+    }
+    Ok(())
+}

@@ -93,7 +93,8 @@ pub fn check(full: bool) -> Result<()> {
     if !full {
         return Ok(());
     }
-    shell::run(&mut cargo(&["test", "--workspace", "--test", "sweep", "--", "--ignored"]))?;
+    let long = ["test", "--workspace", "--test", "sweep", "--test", "sample", "--test", "training"];
+    shell::run(cargo(&long).args(["--", "--ignored"]))?;
     tests(&[])
 }
 

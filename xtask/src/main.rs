@@ -3,6 +3,7 @@
 mod apt;
 mod candle;
 mod clients;
+mod crates;
 mod cudarc;
 mod demo;
 mod dependent;

@@ -15,15 +15,20 @@ fn codes(s: &Setup, books: usize, count: usize) -> Result<Tensor> {
     s.whole(&codes, (1, books, count))
 }
 
+fn encodec(s: &Setup) -> Result<encodec::Config> {
+    s.config(json!({
+        "target_bandwidths": [2.0], "sampling_rate": 400, "audio_channels": 1, "normalize": false,
+        "num_filters": 4, "num_residual_layers": 1, "upsampling_ratios": [4, 2], "norm_type": "WeightNorm",
+        "kernel_size": 7, "last_kernel_size": 7, "residual_kernel_size": 3, "dilation_growth_rate": 2,
+        "use_causal_conv": true, "pad_mode": "Replicate", "compress": 2, "num_lstm_layers": 2,
+        "trim_right_ratio": 1.0, "codebook_size": 16, "codebook_dim": 32, "use_conv_shortcut": true,
+    }))
+}
+
 fn mimi() -> mimi::Config {
     let published = mimi::Config::v0_1(Some(4));
     mimi::Config {
-        seanet: mimi::seanet::Config {
-            dimension: 32,
-            n_filters: 4,
-            ratios: vec![4, 2],
-            ..published.seanet
-        },
+        seanet: mimi::seanet::Config { dimension: 32, n_filters: 4, ratios: vec![4, 2], ..published.seanet },
         transformer: mimi::transformer::Config {
             d_model: 32,
             num_heads: 4,
@@ -49,28 +54,12 @@ pub const MODELS: &[Entry] = &[
         let sound = encoder.forward(&s.input("sound", (1, 1, 64))?)?;
         Ok(vec![sound, decoder.forward(&quantizer.from_codes(&codes(s, 3, 5)?)?)?])
     }),
-    ("encodec", |s| {
-        let cfg = s.config(json!({
-            "target_bandwidths": [1.5, 24.0], "sampling_rate": 400, "audio_channels": 1, "normalize": false,
-            "num_filters": 4, "num_residual_layers": 1, "upsampling_ratios": [4, 2],
-            "norm_type": "weight_norm", "kernel_size": 7, "last_kernel_size": 7, "residual_kernel_size": 3,
-            "dilation_growth_rate": 2, "use_causal_conv": true, "pad_mode": "replicate", "compress": 2,
-            "num_lstm_layers": 2, "trim_right_ratio": 1.0, "codebook_size": 16, "codebook_dim": 32,
-            "use_conv_shortcut": true,
-        }))?;
-        let model = encodec::Model::new(&cfg, s.vb())?;
-        Ok(vec![model.decode(&codes(s, 4, 5)?.transpose(0, 1)?)?])
+    ("encodec decoder", |s| {
+        let model = encodec::Model::new(&encodec(s)?, s.vb())?;
+        Ok(vec![model.decode(&codes(s, 4, 5)?)?])
     }),
     ("encodec encoder", |s| {
-        let cfg = s.config(json!({
-            "target_bandwidths": [24.0], "sampling_rate": 400, "audio_channels": 1, "normalize": false,
-            "num_filters": 4, "num_residual_layers": 1, "upsampling_ratios": [4, 2],
-            "norm_type": "weight_norm", "kernel_size": 7, "last_kernel_size": 7, "residual_kernel_size": 3,
-            "dilation_growth_rate": 2, "use_causal_conv": true, "pad_mode": "replicate", "compress": 2,
-            "num_lstm_layers": 2, "trim_right_ratio": 1.0, "codebook_size": 16, "codebook_dim": 32,
-            "use_conv_shortcut": true,
-        }))?;
-        let encoder = encodec::Encoder::new(&cfg, s.vb())?;
+        let encoder = encodec::Encoder::new(&encodec(s)?, s.vb())?;
         Ok(vec![encoder.forward(&s.input("sound", (1, 1, 64))?)?])
     }),
     ("gemma4::audio", |s| {
@@ -117,9 +106,7 @@ pub const MODELS: &[Entry] = &[
     ("mimi encoder", |s| {
         Ok(vec![mimi::Model::new(mimi(), s.vb())?.encode_pre_quantize(&s.input("sound", (1, 1, 128))?)?])
     }),
-    ("mimi codes", |s| {
-        Ok(vec![mimi::Model::new(mimi(), s.vb())?.encode(&s.input("sound", (1, 1, 128))?)?])
-    }),
+    ("mimi codes", |s| Ok(vec![mimi::Model::new(mimi(), s.vb())?.encode(&s.input("sound", (1, 1, 128))?)?])),
     ("parler_tts", |s| {
         let text: t5::Config = s.config(t5_names())?;
         let cfg = parler_tts::Config {
@@ -149,7 +136,7 @@ pub const MODELS: &[Entry] = &[
         let cfg = s.config(json!({
             "sampling_rate": 400, "encoder_dim": 8, "encoder_rates": [2, 4], "decoder_dim": 32,
             "decoder_rates": [4, 2], "codebook_size": 16, "codebook_dim": 8, "vq_strides": [2, 1],
-            "noise": false, "depthwise": true,
+            "noise": false, "depthwise": false,
         }))?;
         let model = snac::Model::new(&cfg, s.vb())?;
         let (coarse, fine) = (codes(s, 1, 2)?.squeeze(0)?, codes(s, 1, 4)?.squeeze(0)?);

@@ -45,7 +45,8 @@ pub fn flux_step(s: &Setup, model: &impl WithForward) -> Result<Vec<Tensor>> {
 
 fn clip(s: &Setup, cfg: &stable_diffusion::clip::Config) -> Result<Vec<Tensor>> {
     let model = stable_diffusion::clip::ClipTextTransformer::new(s.vb(), cfg)?;
-    Ok(vec![model.forward(&s.ids(4)?)?])
+    // It has as many tokens always.
+    Ok(vec![model.forward(&s.ids(77)?)?])
 }
 
 fn mmdit(s: &Setup, vb: VarBuilder<'static>) -> Result<Vec<Tensor>> {
@@ -129,7 +130,10 @@ pub const MODELS: &[Entry] = &[
     }),
     ("wuerstchen::paella_vq", |s| {
         let model = wuerstchen::paella_vq::PaellaVQ::new(s.vb())?;
-        Ok(vec![model.decode(&s.input("latent", (1, 4, 2, 2))?)?, model.encode(&s.input("image", (1, 3, 8, 8))?)?])
+        Ok(vec![
+            model.decode(&s.input("latent", (1, 4, 2, 2))?)?,
+            model.encode(&s.input("image", (1, 3, 8, 8))?)?,
+        ])
     }),
     ("wuerstchen::prior", |s| {
         let model = wuerstchen::prior::WPrior::new(4, 32, 32, 16, 2, 2, false, s.vb())?;

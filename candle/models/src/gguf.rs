@@ -137,11 +137,13 @@ impl Gguf {
 fn quantized(name: &str, shape: &[usize]) -> Result<QTensor> {
     let shape = Shape::from(shape.to_vec());
     let columns = shape.dims().last().copied().unwrap_or(1);
-    let pick = (Noise::new(name).next().abs() * FORMATS.len() as f32) as usize % FORMATS.len();
+    // Candle's CPU backend multiplies by the others two blocks at a time.
+    let formats = if columns % 64 == 0 { &FORMATS[..] } else { &FORMATS[..2] };
+    let pick = (Noise::new(name).next().abs() * 1e6) as usize;
     let format = match shape.rank() {
         0 | 1 => GgmlDType::F32,
-        _ if columns % 256 == 0 => LONG_FORMATS[pick],
-        _ if columns % 32 == 0 => FORMATS[pick],
+        _ if columns % 256 == 0 => LONG_FORMATS[pick % LONG_FORMATS.len()],
+        _ if columns % 32 == 0 => formats[pick % formats.len()],
         _ => GgmlDType::F32,
     };
     let weights = Tensor::from_vec(numbers(name, &shape, false), shape, &Device::Cpu)?;

@@ -12,6 +12,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use candle_amdgpu_models::table::{Row, counts, page};
+use candle_amdgpu_models::training::{Curves, Network};
 use candle_amdgpu_models::{DTYPES, all};
 use candle_core::{DType, Device};
 use clap::Parser;
@@ -27,6 +28,9 @@ struct Cli {
     /// Where to write the page of the guide.
     #[arg(long)]
     write: Option<PathBuf>,
+    /// Trains a GPT and a ResNet for so many steps, in f32 and bf16, and prints the losses.
+    #[arg(long, value_name = "STEPS")]
+    train: Option<usize>,
 }
 
 fn main() -> ExitCode {
@@ -43,6 +47,9 @@ fn run(cli: &Cli) -> Result<()> {
     let named = |dtype: &DType| cli.dtype.as_ref().is_none_or(|name| dtype.as_str() == name);
     let dtypes: Vec<_> = DTYPES.into_iter().filter(named).collect();
     let device = Device::new_cuda(0).context("no device 0")?;
+    if let Some(steps) = cli.train {
+        return train(&device, steps);
+    }
     let mut rows = Vec::new();
     let mut wrong = Vec::new();
     for model in all().into_iter().filter(|model| model.name.contains(&cli.only)) {
@@ -59,6 +66,21 @@ fn run(cli: &Cli) -> Result<()> {
     }
     if !wrong.is_empty() {
         bail!("{} models are wrong:\n{}", wrong.len(), wrong.join("\n"));
+    }
+    Ok(())
+}
+
+fn train(device: &Device, steps: usize) -> Result<()> {
+    let mut wrong = Vec::new();
+    for network in [Network::Gpt, Network::ResNet] {
+        for dtype in [DType::F32, DType::BF16] {
+            let curves = Curves::new(network, dtype, device, steps)?;
+            print!("{curves}");
+            wrong.extend(curves.wrong().map(|what| format!("{network:?} in {}: {what}", dtype.as_str())));
+        }
+    }
+    if !wrong.is_empty() {
+        bail!("{}", wrong.join("\n"));
     }
     Ok(())
 }

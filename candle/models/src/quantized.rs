@@ -35,7 +35,8 @@ fn with_experts(architecture: &str) -> Gguf {
 }
 
 const QK_NORM: &[(&str, &[usize])] = &[("attn_q_norm.weight", &[16]), ("attn_k_norm.weight", &[16])];
-const POST_NORMS: &[(&str, &[usize])] = &[("post_attention_norm.weight", &[64]), ("post_ffw_norm.weight", &[64])];
+const POST_NORMS: &[(&str, &[usize])] =
+    &[("post_attention_norm.weight", &[64]), ("post_ffw_norm.weight", &[64])];
 const QKV_BIAS: &[(&str, &[usize])] =
     &[("attn_q.bias", &[64]), ("attn_k.bias", &[32]), ("attn_v.bias", &[32])];
 
@@ -146,8 +147,7 @@ pub const MODELS: &[Entry] = &[
             "n_embd": 64, "n_inner": 128, "rotary_dim": 16, "activation_function": "gelu_new",
             "pad_vocab_size_multiple": 64,
         }))?;
-        let mut model =
-            build(s, |vb| quantized_mixformer::MixFormerSequentialForCausalLM::new(&cfg, vb))?;
+        let mut model = build(s, |vb| quantized_mixformer::MixFormerSequentialForCausalLM::new(&cfg, vb))?;
         s.decode(|ids, _| model.forward(ids))
     }),
     ("quantized_moondream", |s| {
@@ -181,8 +181,7 @@ pub const MODELS: &[Entry] = &[
         s.decode(|ids, position| model.forward(ids, position))
     }),
     ("quantized_phi3", |s| {
-        let file =
-            Gguf::of("phi3").blocks(&[("attn_qkv.weight", &[128, 64]), ("ffn_up.weight", &[256, 64])]);
+        let file = Gguf::of("phi3").blocks(&[("attn_qkv.weight", &[128, 64]), ("ffn_up.weight", &[256, 64])]);
         let mut model =
             file.read(|ct, r| quantized_phi3::ModelWeights::from_gguf(false, ct, r, &s.device))?;
         s.decode(|ids, position| model.forward(ids, position))
@@ -241,7 +240,26 @@ pub const MODELS: &[Entry] = &[
         Ok(outputs)
     }),
     ("smol::quantized_smollm3", |s| {
-        let mut model = Gguf::of("smollm3").open("smollm3", |path| {
+        // It takes the rows of queries and keys 128 at a time from each half.
+        let columns = 256;
+        let file = ["embedding_length", "attention.head_count_kv", "rope.dimension_count"]
+            .into_iter()
+            .zip([columns as u32, 4, 64])
+            .fold(Gguf::of("smollm3"), |file, (name, number)| file.with("smollm3", name, Value::U32(number)));
+        let (square, down): (&[usize], &[usize]) = (&[columns, columns], &[columns, 128]);
+        let file = file.tensor("token_embd.weight", &[64, columns]).tensor("output_norm.weight", &[columns]);
+        let file = file.blocks(&[
+            ("attn_norm.weight", &[columns]),
+            ("ffn_norm.weight", &[columns]),
+            ("attn_q.weight", square),
+            ("attn_k.weight", square),
+            ("attn_v.weight", square),
+            ("attn_output.weight", square),
+            ("ffn_gate.weight", &[128, columns]),
+            ("ffn_up.weight", &[128, columns]),
+            ("ffn_down.weight", down),
+        ]);
+        let mut model = file.open("smollm3", |path| {
             smol::quantized_smollm3::QuantizedModelForCausalLM::from_gguf(path, &s.device, false)
         })?;
         s.decode(|ids, position| model.forward(ids, position))

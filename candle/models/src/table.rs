@@ -7,7 +7,9 @@ use candle_core::{DType, Device};
 use crate::{DTYPES, Kind, Model, Outcome, bound};
 
 /// What Candle's CUDA backend lacks, or its models get wrong there: the models, the dtypes, and what it is.
-const CANDLES: &[(&str, &[DType], &str)] = &[];
+const CANDLES: &[(&str, &[DType], &str)] = &[("based", &DTYPES, APART), ("chatglm", &DTYPES, APART)];
+
+const APART: &str = "Candle's CUDA backend multiplies only matrices that lie one behind another; this model's are rows of a larger one.";
 
 /// A model and how its runs compare.
 pub struct Row {
@@ -29,7 +31,9 @@ impl Row {
             let bound = bound(self.model.kind, *dtype);
             match outcome {
                 Outcome::Difference(off) if *off <= bound => None,
-                Outcome::Difference(off) => Some(format!("{name} {dtype:?}: off by {off:.1e}, at most {bound:.0e} is right")),
+                Outcome::Difference(off) => {
+                    Some(format!("{name} {dtype:?}: off by {off:.1e}, at most {bound:.0e} is right"))
+                }
                 Outcome::Device(_) if candles(name, *dtype).is_some() => None,
                 Outcome::Device(error) => Some(format!("{name} {dtype:?}: {error}")),
                 // A model that the CPU cannot run in f32 is one that is not set up as it should be.
@@ -111,7 +115,9 @@ pub fn page(rows: &[Row]) -> String {
                 None => String::new(),
                 Some(Outcome::Difference(off)) if *off == 0.0 => "0".to_owned(),
                 Some(Outcome::Difference(off)) => format!("{off:.0e}"),
-                Some(Outcome::Cpu(error)) => note(format!("The CPU does not run it either: {}", brief(error))),
+                Some(Outcome::Cpu(error)) => {
+                    note(format!("The CPU does not run it either: {}", brief(error)))
+                }
                 Some(Outcome::Device(error)) => note(match candles(row.model.name, *dtype) {
                     Some(what) => what.to_owned(),
                     None => brief(error),

@@ -122,7 +122,8 @@ pub const MODELS: &[Entry] = &[
         let cfg = s.config(json!({
             "hidden_act": "gelu", "relative_attention": true, "max_relative_positions": -1,
             "position_biased_input": false, "pos_att_type": "p2c|c2p", "position_buckets": 16,
-            "share_att_key": true, "norm_rel_ebd": "layer_norm",
+            "share_att_key": true, "norm_rel_ebd": "layer_norm", "pooler_hidden_size": 32,
+            "pooler_hidden_act": "gelu", "pooler_dropout": 0.0,
             "id2label": {"0": "no", "1": "yes"}, "label2id": {"no": 0, "yes": 1},
         }))?;
         let model = debertav2::DebertaV2SeqClassificationModel::load(s.vb(), &cfg, None)?;
@@ -133,7 +134,7 @@ pub const MODELS: &[Entry] = &[
             "n_shared_experts": 1, "n_routed_experts": 4, "moe_layer_freq": 1, "first_k_dense_replace": 1,
             "q_lora_rank": 16, "qk_rope_head_dim": 8, "kv_lora_rank": 16, "v_head_dim": 8,
             "qk_nope_head_dim": 8, "n_group": 1, "topk_group": 1, "routed_scaling_factor": 1.0,
-            "topk_method": "greedy", "scoring_func": "softmax",
+            "topk_method": "greedy", "scoring_func": "softmax", "norm_topk_prob": false,
         }))?;
         s.decode(decoder!(deepseek2::DeepSeekV2::new(&cfg, s.vb())?))
     }),
@@ -169,8 +170,7 @@ pub const MODELS: &[Entry] = &[
     }),
     ("gemma3", |s| {
         let cfg = s.config(json!({
-            "hidden_activation": "gelu_pytorch_tanh", "final_logit_softcapping": 30.0, "sliding_window": 4,
-            "sliding_window_pattern": 2, "rope_local_base_freq": 10000.0,
+            "hidden_activation": "gelu_pytorch_tanh", "final_logit_softcapping": 30.0, "num_key_value_heads": 1, "sliding_window_pattern": 2, "rope_local_base_freq": 10000.0,
         }))?;
         s.decode(decoder!(gemma3::Model::new(false, &cfg, s.vb())?))
     }),
@@ -247,10 +247,16 @@ pub const MODELS: &[Entry] = &[
         recur(s, |ids| model.forward(ids, &mut state), &[1])
     }),
     ("mamba2", |s| {
-        let cfg: mamba2::Config = s.config(json!({
-            "d_state": 16, "headdim": 8, "head_dim": null, "hidden_size": null, "num_hidden_layers": null,
-            "pad_vocab_size_multiple": 8,
-        }))?;
+        let cfg = mamba2::Config {
+            d_model: 32,
+            n_layer: 2,
+            vocab_size: 64,
+            d_state: 16,
+            expand: 2,
+            headdim: 8,
+            ngroups: 1,
+            pad_vocab_size_multiple: 8,
+        };
         let (model, mut state) =
             (mamba2::Model::new(&cfg, s.vb())?, mamba2::State::new(1, &cfg, s.dtype, &s.device)?);
         let prompt = model.forward_prefill(&s.ids(8)?, &mut state, 4)?;
@@ -442,7 +448,8 @@ fn stella(
 
 /// RWKV's names.
 pub fn rwkv() -> Value {
-    json!({"attention_hidden_size": 32, "head_size": 8, "intermediate_size": 64, "rescale_every": 6})
+    // What is called a number of heads is their size.
+    json!({"attention_hidden_size": 32, "head_size": 8, "num_attention_heads": 8, "rescale_every": 6})
 }
 
 /// T5's names.

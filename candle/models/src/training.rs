@@ -81,11 +81,11 @@ fn gpt(parameters: &mut Parameters) -> Result<Forward> {
         });
     }
     let norm = parameters.norm(WIDTH)?;
-    let hidden: Vec<u8> =
-        (0..SENTENCE * SENTENCE).map(|i| u8::from(i % SENTENCE > i / SENTENCE)).collect();
+    let hidden: Vec<u8> = (0..SENTENCE * SENTENCE).map(|i| u8::from(i % SENTENCE > i / SENTENCE)).collect();
     let hidden = Tensor::from_vec(hidden, (1, 1, SENTENCE, SENTENCE), parameters.device)?;
     let never = Tensor::new(-1e4_f32, parameters.device)?.to_dtype(parameters.dtype)?;
-    let linear = |x: &Tensor, weights: &Tensor| Ok::<_, candle_core::Error>(x.broadcast_matmul(&weights.t()?)?);
+    let linear =
+        |x: &Tensor, weights: &Tensor| Ok::<_, candle_core::Error>(x.broadcast_matmul(&weights.t()?)?);
     // The fused norm cannot be differentiated in Candle.
     let normed = |x: &Tensor, norm: &[Tensor; 2]| ops::layer_norm_slow(x, &norm[0], &norm[1], 1e-5);
     Ok(Box::new(move |ids| {
@@ -120,7 +120,13 @@ fn resnet(parameters: &mut Parameters) -> Result<Forward> {
         stride: usize,
     }
     impl Layer {
-        fn new(parameters: &mut Parameters, from: usize, to: usize, side: usize, stride: usize) -> Result<Layer> {
+        fn new(
+            parameters: &mut Parameters,
+            from: usize,
+            to: usize,
+            side: usize,
+            stride: usize,
+        ) -> Result<Layer> {
             let kernel = parameters.weights(&[to, from, side, side])?;
             Ok(Layer { kernel, norm: parameters.norm(to)?, stride })
         }
@@ -213,4 +219,74 @@ pub fn train(network: Network, dtype: DType, device: &Device, steps: usize) -> R
     }
     // Read at the end, so that nothing waits for the device in between.
     losses.iter().map(|loss| Ok(loss.to_scalar::<f32>()?)).collect()
+}
+
+/// The losses of one training on the device and on the CPU.
+pub struct Curves {
+    network: Network,
+    dtype: DType,
+    device: Vec<f32>,
+    cpu: Vec<f32>,
+}
+
+impl Curves {
+    /// Trains on both, on the CPU in f32, since its backend adds bf16 in bf16.
+    ///
+    /// # Errors
+    /// What Candle returns.
+    pub fn new(network: Network, dtype: DType, device: &Device, steps: usize) -> Result<Curves> {
+        let device = train(network, dtype, device, steps)?;
+        let cpu = train(network, DType::F32, &Device::Cpu, steps)?;
+        Ok(Curves { network, dtype, device, cpu })
+    }
+
+    /// The largest difference of a step, as a fraction of the CPU's first loss: later ones come close to 0.
+    pub fn difference(&self) -> f32 {
+        let first = self.cpu.first().copied().unwrap_or(1.0);
+        self.device.iter().zip(&self.cpu).map(|(a, b)| (a - b).abs() / first).fold(0.0, f32::max)
+    }
+
+    /// The mean of the last tenth of the losses, as a fraction of the first.
+    fn learnt(losses: &[f32]) -> f32 {
+        let last = &losses[losses.len() - losses.len().div_ceil(10)..];
+        last.iter().sum::<f32>() / last.len() as f32 / losses[0]
+    }
+
+    /// What is wrong, if something is.
+    pub fn wrong(&self) -> Option<String> {
+        let steps = self.device.len();
+        if !self.device.iter().all(|loss| loss.is_finite()) {
+            return Some("a loss is infinite or not a number".to_owned());
+        }
+        let (device, cpu) = (Curves::learnt(&self.device), Curves::learnt(&self.cpu));
+        // From some step on, rounding decides which way training takes; before, the losses are the same.
+        if steps >= 100 {
+            let learns = device < 0.3 && (device - cpu).abs() < 0.1;
+            return (!learns)
+                .then(|| format!("the loss falls to {device:.2} of the first, on the CPU to {cpu:.2}"));
+        }
+        let bound = if self.dtype == DType::F32 { 1e-3 } else { 0.05 };
+        let off = self.difference();
+        (off > bound).then(|| format!("off by {off:.1e} of the first loss, at most {bound:.0e} is right"))
+    }
+}
+
+impl std::fmt::Display for Curves {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (network, steps) = (self.network, self.device.len());
+        writeln!(
+            f,
+            "{network:?} in {}, {steps} steps: step, loss on the device, on the CPU in f32",
+            self.dtype.as_str()
+        )?;
+        for at in (0..steps).step_by(steps.div_ceil(10).max(1)).chain(std::iter::once(steps - 1)) {
+            writeln!(f, "{at:>5} {:>8.4} {:>8.4}", self.device[at], self.cpu[at])?;
+        }
+        let (device, cpu) = (Curves::learnt(&self.device), Curves::learnt(&self.cpu));
+        writeln!(
+            f,
+            "falls to {device:.3} of the first, on the CPU to {cpu:.3}; off by {:.1e} of it at most",
+            self.difference()
+        )
+    }
 }

@@ -24,6 +24,10 @@ fn pair((image, text): (Tensor, Tensor)) -> Vec<Tensor> {
     vec![image, text]
 }
 
+/// What the model takes as there if it is: kernels of one pixel have no smaller ones beside them, and the first stage is as large as
+/// the stem's result.
+const FASTVIT: &[&str] = &["stem.2.conv_scale", "proj.1.conv_scale", "stages.0.downsample"];
+
 fn clip_text() -> clip::text_model::ClipTextConfig {
     clip::text_model::ClipTextConfig {
         vocab_size: 64,
@@ -150,15 +154,14 @@ pub const MODELS: &[Entry] = &[
     ("efficientnet", |s| {
         image(s, 32, |vb| efficientnet::EfficientNet::new(vb, efficientnet::MBConvConfig::b0(), 10))
     }),
-    ("efficientvit", |s| {
-        image(s, 64, |vb| efficientvit::efficientvit(&efficientvit::Config::m0(), 10, vb))
-    }),
-    ("eva2", |s| image(s, 448, |vb| eva2::EVA2VisionTransformer::new(vb, 1, 32, 2))),
+    ("efficientvit", |s| image(s, 224, |vb| efficientvit::efficientvit(&efficientvit::Config::m0(), 10, vb))),
+    ("eva2", |s| image(s, 448, |vb| eva2::EVA2VisionTransformer::new(vb, 1, 64, 1))),
     ("fastvit", |s| {
         let cfg = s.config(json!({
             "exp_ratio": 2, "in_channels": 16, "blocks": [1, 1, 1, 1], "attn": true, "lkc_use_act": true,
         }))?;
-        image(s, 64, |vb| fastvit::fastvit(&cfg, 10, vb))
+        let model = fastvit::fastvit(&cfg, 10, s.vb_without(FASTVIT))?;
+        Ok(vec![model.forward(&s.input("image", (1, 3, 64, 64))?)?])
     }),
     ("gemma4::vision", |s| {
         let cfg = s.config(json!({
@@ -206,14 +209,14 @@ pub const MODELS: &[Entry] = &[
             }))?,
             image_size: 64,
         };
-        let model = mobileclip::MobileClipModel::new(s.vb(), &cfg)?;
+        let model = mobileclip::MobileClipModel::new(s.vb_without(FASTVIT), &cfg)?;
         Ok(pair(model.forward(&s.input("image", (1, 3, 64, 64))?, &s.ids(7)?)?))
     }),
     ("mobilenetv4 convolutions", |s| {
-        image(s, 32, |vb| mobilenetv4::mobilenetv4(&mobilenetv4::Config::small(), 10, vb))
+        image(s, 128, |vb| mobilenetv4::mobilenetv4(&mobilenetv4::Config::small(), 10, vb))
     }),
     ("mobilenetv4 hybrid", |s| {
-        image(s, 64, |vb| mobilenetv4::mobilenetv4(&mobilenetv4::Config::hybrid_medium(), 10, vb))
+        image(s, 224, |vb| mobilenetv4::mobilenetv4(&mobilenetv4::Config::hybrid_medium(), 10, vb))
     }),
     ("mobileone", |s| image(s, 32, |vb| mobileone::mobileone(&mobileone::Config::s0(), 10, vb))),
     ("moondream", |s| {
@@ -312,7 +315,19 @@ pub const MODELS: &[Entry] = &[
     ("segment_anything::image_encoder", |s| {
         image(s, 32, |vb| {
             segment_anything::image_encoder::ImageEncoderViT::new(
-                32, 4, 3, 16, 2, 2, 8, true, true, true, 3, &[1], vb,
+                32,
+                4,
+                3,
+                16,
+                2,
+                2,
+                8,
+                true,
+                true,
+                true,
+                3,
+                &[1],
+                vb,
             )
         })
     }),
@@ -350,9 +365,9 @@ pub const MODELS: &[Entry] = &[
         let encoder = s.config(json!({"hidden_act": "gelu", "qkv_bias": true}))?;
         let mut model = trocr::TrOCRModel::new(&encoder, &decoder, s.vb())?;
         let picture = model.encoder().forward(&s.input("image", (1, 3, 32, 32))?)?;
-        let mut outputs = s.decode(|ids, position| model.decode(ids, &picture, position))?;
-        outputs.push(picture);
-        Ok(outputs)
+        // Its mask fits one token at a time.
+        let first = model.decode(&s.whole(&[2], (1, 1))?, &picture, 0)?;
+        Ok(vec![first, model.decode(&s.whole(&[17], (1, 1))?, &picture, 1)?, picture])
     }),
     ("vgg", |s| {
         let model = vgg::Vgg::new(s.vb(), vgg::Models::Vgg13)?;

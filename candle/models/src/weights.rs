@@ -16,6 +16,9 @@ pub struct Random {
 
 impl SimpleBackend for Random {
     fn get(&self, shape: Shape, name: &str, hint: Init, dtype: DType, device: &Device) -> Result<Tensor> {
+        if !self.contains_tensor(name) {
+            return Err(Error::Msg(format!("{name} is left out")));
+        }
         let one = matches!(hint, Init::Const(1.0));
         let weights = Tensor::from_vec(numbers(name, &shape, one), shape, &Device::Cpu)?;
         weights.to_dtype(self.rounded)?.to_dtype(dtype)?.to_device(device)
@@ -34,8 +37,17 @@ impl SimpleBackend for Random {
 }
 
 /// Ends of the names of factors, which are near 1; other tensors of rank 1 are near 0.
-const FACTORS: [&str; 9] =
-    ["weight", "gamma", "scale", "alpha", "running_var", "cluster_usage", "weight_g", "original0", "pre_scale"];
+const FACTORS: [&str; 9] = [
+    "weight",
+    "gamma",
+    "scale",
+    "alpha",
+    "running_var",
+    "cluster_usage",
+    "weight_g",
+    "original0",
+    "pre_scale",
+];
 
 /// What a tensor of this name and shape has: matrices and kernels keep the size of what they are multiplied by.
 pub fn numbers(name: &str, shape: &Shape, near_one: bool) -> Vec<f32> {
@@ -60,9 +72,9 @@ impl Noise {
     /// The row with this name.
     pub fn new(name: &str) -> Noise {
         // FNV-1a, and a step of SplitMix64 to mix its bits.
-        let hash = name
-            .bytes()
-            .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
+        let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+        });
         let mixed = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         Noise((mixed ^ (mixed >> 27)) | 1)
     }

@@ -9,8 +9,32 @@ use candle_core::{DType, Device};
 /// How many are drawn.
 const SAMPLE: usize = 10;
 
-/// Those that take longer than a second; the sample has none of them.
-const LONG: &[&str] = &[];
+/// Those with many weights or pixels; the sample has none of them.
+const LONG: &[&str] = &[
+    "beit",
+    "convmixer",
+    "convnext",
+    "csm",
+    "dinov2",
+    "dinov2reg4",
+    "efficientnet",
+    "efficientvit",
+    "eva2",
+    "hiera",
+    "mobilenetv4 convolutions",
+    "mobilenetv4 hybrid",
+    "mobileone",
+    "moondream",
+    "quantized_moondream",
+    "repvgg",
+    "resnet 18",
+    "resnet 50",
+    "segment_anything::tiny_vit",
+    "stable_diffusion::clip",
+    "vgg",
+    "wuerstchen::diffnext",
+    "wuerstchen::paella_vq",
+];
 
 fn check(models: impl IntoIterator<Item = Model>, dtypes: &[DType]) -> Vec<Row> {
     let device = Device::new_cuda(0).unwrap();

@@ -1,12 +1,10 @@
 //! Models of sound and speech.
 
 use anyhow::Result;
-use candle_core::{DType, Module, Tensor};
-use candle_transformers::generation::LogitsProcessor;
+use candle_core::{Module, Tensor};
 use candle_transformers::models::*;
 use serde_json::json;
 
-use crate::text::t5_names;
 use crate::{Entry, Setup};
 
 /// Codes of `books` codebooks below 16.
@@ -107,30 +105,18 @@ pub const MODELS: &[Entry] = &[
         Ok(vec![mimi::Model::new(mimi(), s.vb())?.encode_pre_quantize(&s.input("sound", (1, 1, 128))?)?])
     }),
     ("mimi codes", |s| Ok(vec![mimi::Model::new(mimi(), s.vb())?.encode(&s.input("sound", (1, 1, 128))?)?])),
-    ("parler_tts", |s| {
-        let text: t5::Config = s.config(t5_names())?;
-        let cfg = parler_tts::Config {
-            decoder_start_token_id: 15,
-            pad_token_id: 14,
-            decoder: s.config(json!({
-                "vocab_size": 17, "ffn_dim": 64, "activation_function": "gelu", "scale_embedding": false,
-                "num_codebooks": 2, "pad_token_id": 14, "bos_token_id": 15, "eos_token_id": 14,
-                "rope_embeddings": false, "num_key_value_heads": 4,
-            }))?,
-            text_encoder: text,
-            vocab_size: 64,
-            audio_encoder: s.config(json!({
-                "num_codebooks": 2, "model_bitrate": 8, "codebook_size": 16, "latent_dim": 16,
-                "frame_rate": 86, "sampling_rate": 44100,
-            }))?,
-        };
-        let mut decoder = parler_tts::Decoder::new(&cfg.decoder, s.vb().pp("decoder"))?;
+    ("parler_tts::Decoder", |s| {
+        // The other parts are t5, and dac in one size.
+        let cfg = s.config(json!({
+            "vocab_size": 17, "ffn_dim": 64, "activation_function": "gelu", "scale_embedding": false,
+            "num_codebooks": 2, "pad_token_id": 14, "bos_token_id": 15, "eos_token_id": 14,
+            "rope_embeddings": false, "num_key_value_heads": 4,
+        }))?;
+        let mut decoder = parler_tts::Decoder::new(&cfg, s.vb())?;
         let described = s.input("description", (1, 4, 32))?;
-        let logits = decoder.forward(&codes(s, 2, 3)?, None, None, &described, None, 0)?;
-        let mut model = parler_tts::Model::new(&cfg, s.vb())?;
-        let likeliest = LogitsProcessor::new(0, None, None);
-        let sound = model.generate(&s.ids(3)?, &s.ids(4)?, likeliest, 4)?;
-        Ok([logits, vec![sound.to_dtype(DType::U32)?]].concat())
+        let first = decoder.forward(&codes(s, 2, 3)?, None, None, &described, None, 0)?;
+        let next = decoder.forward(&codes(s, 2, 1)?, None, None, &described, None, 3)?;
+        Ok([first, next].concat())
     }),
     ("snac", |s| {
         let cfg = s.config(json!({

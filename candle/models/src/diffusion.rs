@@ -62,7 +62,7 @@ fn mmdit(s: &Setup, vb: VarBuilder<'static>) -> Result<Vec<Tensor>> {
         frequency_embedding_size: 16,
     };
     let model = mmdit::model::MMDiT::new(&cfg, false, vb)?;
-    let (image, step) = (s.input("image", (1, 4, 8, 8))?, s.input("step", 1)?);
+    let (image, step) = (s.input("image", (1, 4, 8, 8))?, s.input("step", 1)?.to_dtype(DType::F32)?);
     let (pooled, text) = (s.input("pooled", (1, 16))?, s.input("text", (1, 3, 32))?);
     Ok(vec![model.forward(&image, &step, &pooled, &text, None)?])
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Cursor;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
@@ -93,12 +94,13 @@ impl Gguf {
         self
     }
 
-    /// The file.
+    /// The file; with the values of its weights in f32 if they are to be exact.
     ///
     /// # Errors
     /// If a tensor cannot be quantized.
-    pub fn bytes(&self) -> Result<Vec<u8>> {
-        let tensors = self.tensors.iter().map(|(name, shape)| Ok((name.as_str(), quantized(name, shape)?)));
+    pub fn bytes(&self, exact: bool) -> Result<Vec<u8>> {
+        let tensors =
+            self.tensors.iter().map(|(name, shape)| Ok((name.as_str(), quantized(name, shape, exact)?)));
         let tensors = tensors.collect::<Result<Vec<_>>>()?;
         let metadata: Vec<_> = self.metadata.iter().map(|(name, value)| (name.as_str(), value)).collect();
         let tensors: Vec<_> = tensors.iter().map(|(name, tensor)| (*name, tensor)).collect();
@@ -113,9 +115,10 @@ impl Gguf {
     /// What `read` returns.
     pub fn read<M>(
         &self,
+        s: &Setup,
         read: impl FnOnce(Content, &mut Cursor<Vec<u8>>) -> candle_core::Result<M>,
     ) -> Result<M> {
-        let mut bytes = Cursor::new(self.bytes()?);
+        let mut bytes = Cursor::new(self.bytes(s.exact)?);
         let content = Content::read(&mut bytes)?;
         Ok(read(content, &mut bytes)?)
     }
@@ -124,9 +127,15 @@ impl Gguf {
     ///
     /// # Errors
     /// What `open` returns.
-    pub fn open<M>(&self, name: &str, open: impl FnOnce(&Path) -> candle_core::Result<M>) -> Result<M> {
+    pub fn open<M>(
+        &self,
+        s: &Setup,
+        name: &str,
+        open: impl FnOnce(&Path) -> candle_core::Result<M>,
+    ) -> Result<M> {
         let path = std::env::temp_dir().join(format!("{name}-{}.gguf", std::process::id()));
-        std::fs::write(&path, self.bytes()?).with_context(|| format!("cannot write {}", path.display()))?;
+        std::fs::write(&path, self.bytes(s.exact)?)
+            .with_context(|| format!("cannot write {}", path.display()))?;
         let model = open(&path);
         std::fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))?;
         Ok(model?)
@@ -134,7 +143,7 @@ impl Gguf {
 }
 
 /// Random weights, in a format that depends on the name and fits the rows.
-fn quantized(name: &str, shape: &[usize]) -> Result<QTensor> {
+fn quantized(name: &str, shape: &[usize], exact: bool) -> Result<QTensor> {
     let shape = Shape::from(shape.to_vec());
     let columns = shape.dims().last().copied().unwrap_or(1);
     // Candle's CPU backend multiplies by the others two blocks at a time.
@@ -147,7 +156,12 @@ fn quantized(name: &str, shape: &[usize]) -> Result<QTensor> {
         _ => GgmlDType::F32,
     };
     let weights = Tensor::from_vec(numbers(name, &shape, false), shape, &Device::Cpu)?;
-    QTensor::quantize(&weights, format).with_context(|| format!("{name} as {format:?}"))
+    let weights = QTensor::quantize(&weights, format).with_context(|| format!("{name} as {format:?}"))?;
+    if exact {
+        Ok(QTensor::quantize(&weights.dequantize(&Device::Cpu)?, GgmlDType::F32)?)
+    } else {
+        Ok(weights)
+    }
 }
 
 /// Builds a model whose weights are asked for by name and shape: what is missing in a file is added, until it is built.
@@ -159,12 +173,15 @@ pub fn build<M>(s: &Setup, build: impl Fn(VarBuilder) -> candle_core::Result<M>)
     let mut last = String::new();
     // One more than any of these models has, times two.
     for _ in 0..1000 {
-        let bytes = file.bytes()?;
-        let error = match build(VarBuilder::from_gguf_buffer(&bytes, &Device::Cpu)?) {
-            Ok(_) => return Ok(build(VarBuilder::from_gguf_buffer(&bytes, &s.device)?)?),
-            Err(error) => error,
+        let bytes = file.bytes(s.exact)?;
+        let weights = VarBuilder::from_gguf_buffer(&bytes, &Device::Cpu)?;
+        // Some models panic.
+        let text = match catch_unwind(AssertUnwindSafe(|| build(weights).map(drop))) {
+            Ok(Ok(())) => return Ok(build(VarBuilder::from_gguf_buffer(&bytes, &s.device)?)?),
+            Ok(Err(error)) => error.to_string(),
+            Err(panic) => panic.downcast_ref::<String>().cloned().unwrap_or_default(),
         };
-        let text = error.to_string();
+        let text = text.trim_start_matches("called `Result::unwrap()` on an `Err` value: ");
         if let Some(name) = text.strip_prefix("cannot find tensor ") {
             last = name.lines().next().unwrap_or(name).to_owned();
             file = file.tensor(&last, &[1]);
@@ -173,7 +190,7 @@ pub fn build<M>(s: &Setup, build: impl Fn(VarBuilder) -> candle_core::Result<M>)
             let shape = numbers.split(", ").map(str::parse).collect::<Result<Vec<usize>, _>>();
             file = file.tensor(&last, &shape.with_context(|| format!("{last}: {text}"))?);
         } else {
-            return Err(error).context("the model does not say what it needs");
+            bail!("the model does not say what it needs: {text}");
         }
     }
     bail!("{last} is asked for again and again")

@@ -68,14 +68,14 @@ pub const MODELS: &[Entry] = &[
     ("quantized_gemma3", |s| {
         let file = Gguf::of("gemma3").blocks(QK_NORM).blocks(POST_NORMS);
         let file = file.with("gemma3", "attention.sliding_window", Value::U32(4));
-        let mut model = file.read(|ct, r| quantized_gemma3::ModelWeights::from_gguf(ct, r, &s.device))?;
+        let mut model = file.read(s, |ct, r| quantized_gemma3::ModelWeights::from_gguf(ct, r, &s.device))?;
         s.decode(|ids, position| model.forward(ids, position))
     }),
     ("quantized_glm4", |s| {
         let file = Gguf::of("glm4").blocks(POST_NORMS).blocks(QKV_BIAS);
         let file = file.blocks(&[("ffn_up.weight", &[256, 64])]);
         let mut model =
-            file.read(|ct, r| quantized_glm4::ModelWeights::from_gguf(ct, r, &s.device, s.dtype))?;
+            file.read(s, |ct, r| quantized_glm4::ModelWeights::from_gguf(ct, r, &s.device, s.dtype))?;
         s.decode(|ids, position| model.forward(ids, position))
     }),
     ("quantized_lfm2", |s| {
@@ -86,12 +86,12 @@ pub const MODELS: &[Entry] = &[
             ("shortconv.out_proj.weight", &[64, 64]),
             ("shortconv.conv.weight", &[64, 3]),
         ]);
-        let mut model = file.read(|ct, r| quantized_lfm2::ModelWeights::from_gguf(ct, r, &s.device))?;
+        let mut model = file.read(s, |ct, r| quantized_lfm2::ModelWeights::from_gguf(ct, r, &s.device))?;
         s.decode(|ids, position| model.forward(ids, position))
     }),
     ("quantized_llama", |s| {
         let mut model =
-            Gguf::of("llama").read(|ct, r| quantized_llama::ModelWeights::from_gguf(ct, r, &s.device))?;
+            Gguf::of("llama").read(s, |ct, r| quantized_llama::ModelWeights::from_gguf(ct, r, &s.device))?;
         s.decode(|ids, position| model.forward(ids, position))
     }),
     ("quantized_llama with experts", |s| {
@@ -103,7 +103,7 @@ pub const MODELS: &[Entry] = &[
                 (&format!("ffn_down.{expert}.weight"), &[64, 128]),
             ]);
         }
-        let mut model = file.read(|ct, r| quantized_llama::ModelWeights::from_gguf(ct, r, &s.device))?;
+        let mut model = file.read(s, |ct, r| quantized_llama::ModelWeights::from_gguf(ct, r, &s.device))?;
         s.decode(|ids, position| model.forward(ids, position))
     }),
     ("quantized_llama2_c", |s| {
@@ -171,29 +171,29 @@ pub const MODELS: &[Entry] = &[
     ("quantized_phi", |s| {
         let file = Gguf::of("phi2").tensor("output_norm.bias", &[64]).tensor("output.bias", &[64]).blocks(&[
             ("attn_norm.bias", &[64]),
-            ("attn_qkv.weight", &[128, 64]),
-            ("attn_qkv.bias", &[128]),
+            ("attn_qkv.weight", &[192, 64]),
+            ("attn_qkv.bias", &[192]),
             ("attn_output.bias", &[64]),
             ("ffn_up.bias", &[128]),
             ("ffn_down.bias", &[64]),
         ]);
-        let mut model = file.read(|ct, r| quantized_phi::ModelWeights::from_gguf(ct, r, &s.device))?;
+        let mut model = file.read(s, |ct, r| quantized_phi::ModelWeights::from_gguf(ct, r, &s.device))?;
         s.decode(|ids, position| model.forward(ids, position))
     }),
     ("quantized_phi3", |s| {
         let file = Gguf::of("phi3").blocks(&[("attn_qkv.weight", &[128, 64]), ("ffn_up.weight", &[256, 64])]);
         let mut model =
-            file.read(|ct, r| quantized_phi3::ModelWeights::from_gguf(false, ct, r, &s.device))?;
+            file.read(s, |ct, r| quantized_phi3::ModelWeights::from_gguf(false, ct, r, &s.device))?;
         s.decode(|ids, position| model.forward(ids, position))
     }),
     ("quantized_qwen2", |s| {
         let file = Gguf::of("qwen2").blocks(QKV_BIAS);
-        let mut model = file.read(|ct, r| quantized_qwen2::ModelWeights::from_gguf(ct, r, &s.device))?;
+        let mut model = file.read(s, |ct, r| quantized_qwen2::ModelWeights::from_gguf(ct, r, &s.device))?;
         s.decode(|ids, position| model.forward(ids, position))
     }),
     ("quantized_qwen3", |s| {
         let file = Gguf::of("qwen3").blocks(QK_NORM);
-        let mut model = file.read(|ct, r| quantized_qwen3::ModelWeights::from_gguf(ct, r, &s.device))?;
+        let mut model = file.read(s, |ct, r| quantized_qwen3::ModelWeights::from_gguf(ct, r, &s.device))?;
         s.decode(|ids, position| model.forward(ids, position))
     }),
     ("quantized_qwen3_moe", |s| {
@@ -203,7 +203,7 @@ pub const MODELS: &[Entry] = &[
             ("ffn_down_exps.weight", &[4, 64, 32]),
         ]);
         let mut model =
-            file.read(|ct, r| quantized_qwen3_moe::GGUFQWenMoE::from_gguf(ct, r, &s.device, s.dtype))?;
+            file.read(s, |ct, r| quantized_qwen3_moe::GGUFQWenMoE::from_gguf(ct, r, &s.device, s.dtype))?;
         s.decode(|ids, position| model.forward(ids, position))
     }),
     ("quantized_recurrent_gemma", |s| {
@@ -259,7 +259,7 @@ pub const MODELS: &[Entry] = &[
             ("ffn_up.weight", &[128, columns]),
             ("ffn_down.weight", down),
         ]);
-        let mut model = file.open("smollm3", |path| {
+        let mut model = file.open(s, "smollm3", |path| {
             smol::quantized_smollm3::QuantizedModelForCausalLM::from_gguf(path, &s.device, false)
         })?;
         s.decode(|ids, position| model.forward(ids, position))

@@ -7,7 +7,19 @@ use candle_core::{DType, Device};
 use crate::{DTYPES, Kind, Model, Outcome, bound};
 
 /// What Candle's CUDA backend lacks, or its models get wrong there: the models, the dtypes, and what it is.
-const CANDLES: &[(&str, &[DType], &str)] = &[("based", &DTYPES, APART), ("chatglm", &DTYPES, APART)];
+const CANDLES: &[(&str, &[DType], &str)] = &[
+    ("based", &DTYPES, APART),
+    ("chatglm", &DTYPES, APART),
+    ("qwen3_moe", &DTYPES, CUDA_ALONE),
+    ("quantized_qwen3_moe", &DTYPES, CUDA_ALONE),
+    ("mmdit sd3", &DTYPES, F16_ALONE),
+    ("mmdit sd3.5", &DTYPES, F16_ALONE),
+];
+
+const CUDA_ALONE: &str =
+    "Its experts have no CPU backend that they could be compared with; `moe_gemm` is tested by itself.";
+
+const F16_ALONE: &str = "This model makes numbers of f16 whatever its weights are.";
 
 const APART: &str = "Candle's CUDA backend multiplies only matrices that lie one behind another; this model's are rows of a larger one.";
 
@@ -66,10 +78,10 @@ fn candles(name: &str, dtype: DType) -> Option<&'static str> {
 
 /// The first line of an error, without what would end a cell of a table.
 fn brief(error: &str) -> String {
-    let line = error.lines().next().unwrap_or_default().replace('|', "/");
+    let line = error.lines().next().unwrap_or_default().replace('|', "/").replace('`', "'");
     match line.char_indices().nth(100) {
-        Some((at, _)) => format!("{}…", &line[..at]),
-        None => line,
+        Some((at, _)) => format!("`{}…`", &line[..at]),
+        None => format!("`{line}`"),
     }
 }
 
@@ -88,8 +100,8 @@ pub fn page(rows: &[Row]) -> String {
          emulated device and on Candle's CPU backend: a decoder on a prompt and on one more token, others on one input. Of {run} that\n\
          the CPU runs, {agree} agree in every dtype that the CPU has for them. Where a number stands, the device ran; it is the largest\n\
          difference, as a fraction of the largest number of the output, from the CPU's result in f32, with weights and inputs rounded to\n\
-         the dtype. At most {:.0e} is agreement in f32, {:.0e} in f16, {:.0e} in bf16, and {:.0e} for quantized weights, whose\n\
-         activations both backends round to 8 bits, in blocks of their own.\n\n\
+         the dtype. Models that are large whatever their configuration run in f32 alone. At most {:.0e} is agreement in f32, {:.0e} in f16, {:.0e} in bf16, and {:.0e} for quantized weights, where the\n\
+         CPU has the values of the weights in f32 and the device rounds what they are multiplied by to 8 bits, as Candle does on CUDA.\n\n\
          This page is written by a program, from runs:\n\n    \
          cd candle && cargo run --bin models -- --write ../guide/src/models.md\n\n\
          `cargo run --bin models -- --only llama` runs some of them. `cargo test` in `candle/` runs a sample, and\n\
@@ -115,13 +127,15 @@ pub fn page(rows: &[Row]) -> String {
                 None => String::new(),
                 Some(Outcome::Difference(off)) if *off == 0.0 => "0".to_owned(),
                 Some(Outcome::Difference(off)) => format!("{off:.0e}"),
-                Some(Outcome::Cpu(error)) => {
-                    note(format!("The CPU does not run it either: {}", brief(error)))
+                Some(Outcome::Cpu(error) | Outcome::Device(error)) => {
+                    note(match candles(row.model.name, *dtype) {
+                        Some(what) => what.to_owned(),
+                        None if matches!(found, Some((_, Outcome::Cpu(_)))) => {
+                            format!("The CPU does not run it either: {}.", brief(error))
+                        }
+                        None => brief(error),
+                    })
                 }
-                Some(Outcome::Device(error)) => note(match candles(row.model.name, *dtype) {
-                    Some(what) => what.to_owned(),
-                    None => brief(error),
-                }),
             }
         });
         format!("| {} | {} |\n", row.model.name, cells.collect::<Vec<_>>().join(" | "))
@@ -149,7 +163,7 @@ const UNSUITABLE: &str = "
 Not in the table, since their configurations have one size:
 
 - `mpt` and `quantized_mpt` (3 billion parameters), `nvembed_v2` as a whole and `yi` (7 billion), `persimmon` (a configuration alone);
-- `segment_anything::sam`, which takes images of 1024 by 1024 pixels through 12 layers; its three parts are in the table.
+- `segment_anything::sam` and `segment_anything::tiny_vit`, which take images of 1024 by 1024 pixels; the other parts are in the table.
 ";
 
 impl std::fmt::Display for Row {

@@ -345,7 +345,7 @@ pub const MODELS: &[Entry] = &[
         Ok(vec![Module::forward(&model, &s.ids(7)?)?])
     }),
     ("phi", |s| {
-        let cfg = s.config(json!({"hidden_act": "gelu_new", "qk_layernorm": true}))?;
+        let cfg = s.config(json!({"hidden_act": "gelu_new", "qk_layernorm": false}))?;
         s.decode(counting!(phi::Model::new(&cfg, s.vb())?))
     }),
     ("phi3", |s| {

@@ -174,7 +174,8 @@ pub const MODELS: &[Entry] = &[
     ("hiera", |s| {
         // Its tokens are those of 224 by 224 pixels.
         let cfg = s.config(json!({"channels": 16, "heads": 1, "stages": [1, 1, 1, 1]}))?;
-        image(s, 224, |vb| hiera::hiera(&cfg, 10, vb))
+        let model = hiera::hiera(&cfg, 10, s.vb_without(&["blocks.0.proj"]))?;
+        Ok(vec![model.forward(&s.input("image", (1, 3, 224, 224))?)?])
     }),
     ("llava", |s| {
         let cfg: llava::config::LLaVAConfig = s.config(json!({
@@ -244,7 +245,7 @@ pub const MODELS: &[Entry] = &[
                 "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 1, "num_attention_heads": 4,
                 "image_size": 32, "patch_size": 8,
             },
-            "head_dim": 16, "rope_scaling": {"mrope_section": [2, 3, 3]}, "image_token_id": 63,
+            "rms_norm_eps": null, "head_dim": 16, "rope_scaling": {"mrope_section": [2, 3, 3]}, "image_token_id": 63,
         }))?;
         let mut model = paddleocr_vl::PaddleOCRVLModel::new(&cfg, s.vb())?;
         let (picture, grid) = (s.input("image", (1, 3, 32, 32))?, s.whole(&[1, 4, 4], (1, 3))?);
@@ -339,13 +340,6 @@ pub const MODELS: &[Entry] = &[
         let (sparse, dense) = prompts.forward(Some((&(points * 16.0)?, &labels)), None, None)?;
         let (places, picture) = (prompts.get_dense_pe()?, s.input("image", (1, 32, 4, 4))?);
         Ok(pair(decoder.forward(&picture, &places, &sparse, &dense, true)?))
-    }),
-    ("segment_anything::tiny_vit", |s| {
-        // It is for 1024 by 1024 pixels.
-        image(s, 1024, |vb| {
-            let (dims, heads) = ([8, 8, 16, 16], [1, 1, 2, 2]);
-            segment_anything::tiny_vit::TinyViT::new(&dims, &[1, 1, 1, 1], &heads, &[7, 7, 14, 7], 10, vb)
-        })
     }),
     ("siglip", |s| {
         let cfg = siglip::Config {

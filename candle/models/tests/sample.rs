@@ -9,33 +9,6 @@ use candle_core::{DType, Device};
 /// How many are drawn.
 const SAMPLE: usize = 10;
 
-/// Those with many weights or pixels; the sample has none of them.
-const LONG: &[&str] = &[
-    "beit",
-    "convmixer",
-    "convnext",
-    "csm",
-    "dinov2",
-    "dinov2reg4",
-    "efficientnet",
-    "efficientvit",
-    "eva2",
-    "hiera",
-    "mobilenetv4 convolutions",
-    "mobilenetv4 hybrid",
-    "mobileone",
-    "moondream",
-    "quantized_moondream",
-    "repvgg",
-    "resnet 18",
-    "resnet 50",
-    "segment_anything::tiny_vit",
-    "stable_diffusion::clip",
-    "vgg",
-    "wuerstchen::diffnext",
-    "wuerstchen::paella_vq",
-];
-
 fn check(models: impl IntoIterator<Item = Model>, dtypes: &[DType]) -> Vec<Row> {
     let device = Device::new_cuda(0).unwrap();
     let rows: Vec<_> = models.into_iter().map(|model| Row::new(model, &device, dtypes)).collect();
@@ -47,7 +20,7 @@ fn check(models: impl IntoIterator<Item = Model>, dtypes: &[DType]) -> Vec<Row> 
 #[test]
 fn a_sample_agrees_with_the_cpu() {
     let seed: u64 = std::env::var("MODELS_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
-    let mut models: Vec<_> = all().into_iter().filter(|model| !LONG.contains(&model.name)).collect();
+    let mut models: Vec<_> = all().into_iter().filter(|model| !model.is_long()).collect();
     // SplitMix64, which puts the models into another order.
     let key = |index: usize| {
         let mut z = seed.wrapping_add(index as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);

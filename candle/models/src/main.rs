@@ -52,18 +52,23 @@ fn run(cli: &Cli) -> Result<()> {
     }
     let mut rows = Vec::new();
     let mut wrong = Vec::new();
-    for model in all().into_iter().filter(|model| model.name.contains(&cli.only)) {
+    let mut models = all();
+    models.retain(|model| model.name.contains(&cli.only));
+    models.sort_by_key(|model| model.is_long());
+    for model in models {
         let start = Instant::now();
         let row = Row::new(model, &device, &dtypes);
         println!("{row} ({:.1} s)", start.elapsed().as_secs_f64());
         wrong.extend(row.wrong());
         rows.push(row);
+        rows.sort_by_key(Row::name);
+        // Each time, so that a run that is ended has a page of what it did.
+        if let Some(path) = &cli.write {
+            std::fs::write(path, page(&rows)).with_context(|| format!("cannot write {}", path.display()))?;
+        }
     }
     let (agree, run) = counts(&rows);
     println!("{agree} of {run} models agree in every dtype that the CPU has for them");
-    if let Some(path) = &cli.write {
-        std::fs::write(path, page(&rows)).with_context(|| format!("cannot write {}", path.display()))?;
-    }
     if !wrong.is_empty() {
         bail!("{} models are wrong:\n{}", wrong.len(), wrong.join("\n"));
     }

@@ -169,7 +169,8 @@ pub const MODELS: &[Entry] = &[
         Ok(vec![picture, text])
     }),
     ("quantized_phi", |s| {
-        let file = Gguf::of("phi2").tensor("output_norm.bias", &[64]).tensor("output.bias", &[64]).blocks(&[
+        let file = Gguf::of("phi2").with("phi2", "attention.head_count_kv", Value::U32(4));
+        let file = file.tensor("output_norm.bias", &[64]).tensor("output.bias", &[64]).blocks(&[
             ("attn_norm.bias", &[64]),
             ("attn_qkv.weight", &[192, 64]),
             ("attn_qkv.bias", &[192]),

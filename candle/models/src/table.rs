@@ -36,6 +36,11 @@ impl Row {
         Row { model, outcomes: dtypes.map(|&dtype| (dtype, model.compare(device, dtype))).collect() }
     }
 
+    /// The model's name.
+    pub fn name(&self) -> &'static str {
+        self.model.name
+    }
+
     /// What is wrong, if something is that is not Candle's.
     pub fn wrong(&self) -> Option<String> {
         let name = self.model.name;

@@ -5,7 +5,7 @@ use anyhow::Result;
 use candle_core::{D, DType, Device, Module, Tensor, Var};
 use candle_nn::loss::cross_entropy;
 use candle_nn::optim::{AdamW, Optimizer, ParamsAdamW};
-use candle_nn::{Conv2d, Conv2dConfig, ops};
+use candle_nn::{Conv2d, Conv2dConfig, Embedding, ops};
 
 use crate::weights::Noise;
 
@@ -89,7 +89,7 @@ fn gpt(parameters: &mut Parameters) -> Result<Forward> {
     // The fused norm cannot be differentiated in Candle.
     let normed = |x: &Tensor, norm: &[Tensor; 2]| ops::layer_norm_slow(x, &norm[0], &norm[1], 1e-5);
     Ok(Box::new(move |ids| {
-        let mut x = tokens.embedding(ids)?.broadcast_add(&places)?;
+        let mut x = Embedding::new(tokens.clone(), WIDTH).forward(ids)?.broadcast_add(&places)?;
         for block in &blocks {
             let heads = linear(&normed(&x, &block.norms[0])?, &block.qkv)?;
             let heads = heads.reshape((SENTENCES, SENTENCE, 3, HEADS, WIDTH / HEADS))?;
@@ -279,7 +279,7 @@ impl std::fmt::Display for Curves {
             "{network:?} in {}, {steps} steps: step, loss on the device, on the CPU in f32",
             self.dtype.as_str()
         )?;
-        for at in (0..steps).step_by(steps.div_ceil(10).max(1)).chain(std::iter::once(steps - 1)) {
+        for at in (0..steps).filter(|at| at % steps.div_ceil(10) == 0 || at + 1 == steps) {
             writeln!(f, "{at:>5} {:>8.4} {:>8.4}", self.device[at], self.cpu[at])?;
         }
         let (device, cpu) = (Curves::learnt(&self.device), Curves::learnt(&self.cpu));

@@ -25,6 +25,14 @@ pub enum Error {
         /// fault, for example.
         detail: Option<String>,
     },
+    /// The device has no memory that the host has at the same address.
+    #[error(
+        "the device has no memory that the host has at the same address; allocate device memory and copy"
+    )]
+    NoManagedMemory,
+    /// Memory that host and devices share, used where it is not attached.
+    #[error("the memory is attached to another queue, or to the host alone; attach it to this one first")]
+    NotAttached,
     /// No device has this number.
     #[error("there is no device {ordinal}: {count} found ({backend}); `candle-amdgpu devices` lists them")]
     NoDevice {

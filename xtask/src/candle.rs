@@ -93,7 +93,8 @@ pub fn check(full: bool) -> Result<()> {
     if !full {
         return Ok(());
     }
-    shell::run(&mut cargo(&["test", "--workspace", "--test", "sweep", "--", "--ignored"]))?;
+    let long = ["test", "--workspace", "--test", "sweep", "--test", "sample", "--test", "training"];
+    shell::run(cargo(&long).args(["--", "--ignored"]))?;
     tests(&[])
 }
 
@@ -170,7 +171,7 @@ pub fn scratch() -> Result<PathBuf> {
 }
 
 /// Where cargo has unpacked a crate that the workspace in `folder` depends on.
-fn source(folder: &Path, name: &str) -> Result<PathBuf> {
+pub fn source(folder: &Path, name: &str) -> Result<PathBuf> {
     let mut cargo = shell::cargo();
     cargo.current_dir(folder).args(["metadata", "--format-version", "1"]);
     let output = cargo.stdin(Stdio::null()).stderr(Stdio::inherit()).output()?;
@@ -180,7 +181,7 @@ fn source(folder: &Path, name: &str) -> Result<PathBuf> {
         .iter()
         .find(|package| package["name"] == name)
         .and_then(|package| package["manifest_path"].as_str())
-        .with_context(|| format!("candle/ does not depend on {name}"))?;
+        .with_context(|| format!("{} does not depend on {name}", folder.display()))?;
     Ok(Path::new(manifest).parent().context("a manifest is in a folder")?.to_path_buf())
 }
 

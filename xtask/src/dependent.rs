@@ -48,6 +48,11 @@ pub fn patched(dependencies: &str, patches: &Path) -> Result<TempDir> {
     project(&manifest, &folder)
 }
 
+/// A project with other dependencies and without the patches.
+pub fn unpatched(dependencies: &str, folder: &Path) -> Result<TempDir> {
+    project(&format!("[dependencies]\n{dependencies}\n[workspace]\n"), folder)
+}
+
 /// The profile that `candle/` is compiled under.
 pub fn profile() -> Result<String> {
     const PROFILE: &str = "[profile.dev]";

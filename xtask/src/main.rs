@@ -3,7 +3,9 @@
 mod apt;
 mod candle;
 mod clients;
+mod crates;
 mod cudarc;
+mod cudarc_api;
 mod demo;
 mod dependent;
 mod device_cargo;
@@ -112,6 +114,8 @@ enum Task {
         #[arg(long, value_name = "GFX")]
         arch: Vec<String>,
     },
+    /// Print how much of cudarc's public interface the crate that Candle is patched with has, by name, and what is missing.
+    CudarcApi,
     /// Build what can run on a GPU, for a machine with one and without Rust: programs, and a script that runs them all.
     ///
     /// There, `sh DIR/run.sh cuda` (or `hip`, on an AMD GPU) writes DIR/report/report.txt.
@@ -152,6 +156,7 @@ fn main() -> ExitCode {
         Task::Libamdhip64 { dir } => library::run(&dir),
         Task::Package { dir, gfx } => package::run(&dir, &gfx),
         Task::Table { check } => test::table(check),
+        Task::CudarcApi => cudarc_api::run(),
         Task::CandleTests { arch } => candle::tests(&arch),
         Task::Silicon { dir, gfx, profile, only } => silicon::run(&dir, &gfx, &profile, &only),
         Task::Test { full, only } => test::run(full, &only),

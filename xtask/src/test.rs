@@ -6,7 +6,8 @@ use anyhow::{Result, bail, ensure};
 
 use crate::setup::{self, For};
 use crate::{
-    candle, clients, cudarc, dependent, device_cargo, documents, library, licences, newcomer, package, shell,
+    candle, clients, crates, cudarc, dependent, device_cargo, documents, library, licences, newcomer,
+    package, shell,
 };
 
 type Check = (&'static str, fn(full: bool) -> Result<()>);
@@ -27,11 +28,12 @@ const CHECKS: [Check; 12] = [
 ];
 
 /// Only with `--full`: other people's programs come from the network, Candle's own crates are large, the macros compile core once more, and packages are other crates.
-const FULL_CHECKS: [Check; 8] = [
+const FULL_CHECKS: [Check; 9] = [
     ("clients", clients::test),
     ("Candle", candle::check),
     ("project with Candle", dependent::candle),
     ("operations of Candle", newcomer::with_candle),
+    ("crates on Candle", crates::check),
     ("every feature of cudarc", cudarc::check),
     ("kernel macros", device_cargo::test),
     ("packages", package::test),

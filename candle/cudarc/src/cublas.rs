@@ -30,6 +30,19 @@ impl CudaBlas {
         Ok(CudaBlas { handle: Arc::as_ptr(&stream).cast_mut().cast(), stream })
     }
 
+    /// Makes later products run on `stream`; without one, on the device's own.
+    ///
+    /// # Safety
+    /// None; the signature is cudarc's.
+    ///
+    /// # Errors
+    /// None; the signature is cudarc's.
+    pub unsafe fn set_stream(&mut self, stream: Option<Arc<CudaStream>>) -> Result<(), CublasError> {
+        let stream = stream.unwrap_or_else(|| self.stream.context().default_stream());
+        *self = CudaBlas::new(stream)?;
+        Ok(())
+    }
+
     /// What [`result`]'s functions take.
     pub fn handle(&self) -> &sys::cublasHandle_t {
         &self.handle
@@ -74,6 +87,78 @@ pub struct StridedBatchedConfig<T> {
     pub stride_b: i64,
     /// Elements from one `C` to the next.
     pub stride_c: i64,
+}
+
+/// A product of a matrix and a vector: `A` is m × n, column-major, and `y = α·op(A)·x + β·y`.
+#[derive(Clone, Copy, Debug)]
+pub struct GemvConfig<T> {
+    /// Whether `A` is transposed.
+    pub trans: sys::cublasOperation_t,
+    /// Rows of `A`.
+    pub m: c_int,
+    /// Columns of `A`.
+    pub n: c_int,
+    /// Factor of the product.
+    pub alpha: T,
+    /// Elements from one column of `A` to the next.
+    pub lda: c_int,
+    /// Elements from one number of `x` to the next, at least 1.
+    pub incx: c_int,
+    /// Factor of what `y` holds; at 0 it is not read.
+    pub beta: T,
+    /// Elements from one number of `y` to the next, at least 1.
+    pub incy: c_int,
+}
+
+/// Products of a matrix and a vector of elements of type `T`.
+pub trait Gemv<T> {
+    /// One product.
+    ///
+    /// # Safety
+    /// The operands are as large as the configuration says.
+    ///
+    /// # Errors
+    /// If the sizes are impossible, or what the runtime reports.
+    unsafe fn gemv<A: DevicePtr<T>, X: DevicePtr<T>, Y: DevicePtrMut<T>>(
+        &self,
+        config: GemvConfig<T>,
+        a: &A,
+        x: &X,
+        y: &mut Y,
+    ) -> Result<(), CublasError>;
+}
+
+impl<T> Gemv<T> for CudaBlas
+where
+    CudaBlas: Gemm<T>,
+{
+    unsafe fn gemv<A: DevicePtr<T>, X: DevicePtr<T>, Y: DevicePtrMut<T>>(
+        &self,
+        config: GemvConfig<T>,
+        a: &A,
+        x: &X,
+        y: &mut Y,
+    ) -> Result<(), CublasError> {
+        use sys::cublasOperation_t::{CUBLAS_OP_N, CUBLAS_OP_T};
+        let GemvConfig { trans, m, n, alpha, lda, incx, beta, incy } = config;
+        // Rows have distances where columns have none: yᵀ = xᵀ·op(A)ᵀ.
+        let (flipped, rows, columns) =
+            if trans == CUBLAS_OP_N { (CUBLAS_OP_T, m, n) } else { (CUBLAS_OP_N, n, m) };
+        let config = GemmConfig {
+            transa: CUBLAS_OP_N,
+            transb: flipped,
+            m: 1,
+            n: rows,
+            k: columns,
+            alpha,
+            lda: incx,
+            ldb: lda,
+            beta,
+            ldc: incy,
+        };
+        // SAFETY: as promised by the caller.
+        unsafe { self.gemm(config, x, a, y) }
+    }
 }
 
 /// Matrix products of elements of type `T`.

@@ -52,12 +52,14 @@ pub struct LaunchArgs<'a> {
     owners: Vec<&'a CudaStream>,
     /// Of the events before and after the launch, if there are to be any.
     events: Option<CUevent_flags>,
+    /// Why the launch will be an error.
+    refused: Option<DriverError>,
 }
 
 impl<'a> LaunchArgs<'a> {
     pub(super) fn new(stream: &'a CudaStream, function: &'a CudaFunction) -> LaunchArgs<'a> {
         let (few, many, owners) = ([ptr::null(); FEW], Vec::new(), Vec::new());
-        LaunchArgs { stream, function, few, count: 0, many, first: 0, owners, events: None }
+        LaunchArgs { stream, function, few, count: 0, many, first: 0, owners, events: None, refused: None }
     }
 
     /// Makes [`LaunchArgs::launch`] return an event before and one after the kernel.
@@ -77,6 +79,9 @@ impl<'a> LaunchArgs<'a> {
         &mut self,
         config: LaunchConfig,
     ) -> Result<Option<(CudaEvent, CudaEvent)>, DriverError> {
+        if let Some(error) = self.refused.take() {
+            return Err(error);
+        }
         let function = &self.function.function;
         let args = if self.many.is_empty() { &self.few[..self.count] } else { &self.many[..] };
         let asked = config;
@@ -118,7 +123,18 @@ impl<'a> LaunchArgs<'a> {
         self
     }
 
-    fn memory(&mut self, address: &u64, bytes: usize, owner: &'a CudaStream) -> &mut Self {
+    /// The queue that it is launched on.
+    pub(super) fn stream(&self) -> &'a CudaStream {
+        self.stream
+    }
+
+    /// An argument that the launch must not have, if it is an error.
+    pub(super) fn refuse(&mut self, argument: Result<(), DriverError>) -> &mut Self {
+        self.refused = self.refused.take().or(argument.err());
+        self
+    }
+
+    pub(super) fn memory(&mut self, address: &u64, bytes: usize, owner: &'a CudaStream) -> &mut Self {
         if self.count == 0 {
             self.first = bytes;
         }

@@ -14,6 +14,7 @@ mod slice;
 mod stream;
 pub mod sys;
 mod traits;
+mod unified;
 
 pub use context::CudaContext;
 pub use error::DriverError;
@@ -25,6 +26,7 @@ pub use pinned::PinnedHostSlice;
 pub use slice::{CudaSlice, CudaView, CudaViewMut};
 pub use stream::{CudaStream, SyncOnDrop};
 pub use traits::{DevicePtr, DevicePtrMut, DeviceRepr, DeviceSlice, HostSlice, ValidAsZeroBits};
+pub use unified::{UnifiedSlice, UnifiedView, UnifiedViewMut};
 
 /// The same items under the name that cudarc gives its safe layer.
 pub mod safe {

@@ -1,6 +1,12 @@
-//! Calls by a device's number instead of its context.
+//! Calls by a device's number instead of its context, and by addresses and handles.
+
+mod handles;
+mod hip;
+mod memory;
 
 pub use super::DriverError;
+pub use handles::{ctx, event, launch_kernel, module, occupancy, primary_ctx};
+pub use memory::*;
 
 /// Looks for devices. Nothing here needs it.
 ///
@@ -13,8 +19,79 @@ pub fn init() -> Result<(), DriverError> {
 /// Queues, by what [`CudaStream::cu_stream`](crate::driver::CudaStream::cu_stream) returns.
 pub mod stream {
     use super::DriverError;
-    use crate::driver::sys::{CUstream, CUstreamCaptureStatus};
+    use super::hip::{hip, raw};
+    use crate::driver::sys::{CUevent, CUevent_wait_flags, CUstream, CUstreamCaptureStatus};
     use candle_amdgpu::{CaptureStatus, Stream};
+    use std::ptr;
+
+    /// How a queue works.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum StreamKind {
+        /// As the other. Queues of HIP's order themselves with the device's own if they are to; those of here never do.
+        Default,
+        /// It does not wait for the device's own queue.
+        NonBlocking,
+    }
+
+    /// The device's own queue.
+    pub fn null() -> CUstream {
+        ptr::null_mut()
+    }
+
+    /// A new queue of the calling thread's device.
+    ///
+    /// # Errors
+    /// What the runtime reports.
+    pub fn create(_kind: StreamKind) -> Result<CUstream, DriverError> {
+        let device = super::device::current()?;
+        let stream = Stream::new(&device).map_err(|error| DriverError::new(&device, error))?;
+        Ok(Box::into_raw(Box::new(stream)).cast())
+    }
+
+    /// The same; queues have no priorities here.
+    ///
+    /// # Errors
+    /// What the runtime reports.
+    pub fn create_with_priority(kind: StreamKind, _priority: i32) -> Result<CUstream, DriverError> {
+        create(kind)
+    }
+
+    /// The lowest and the highest priority.
+    ///
+    /// # Errors
+    /// None; the signature is cudarc's.
+    pub fn get_priority_range() -> Result<(i32, i32), DriverError> {
+        Ok((0, 0))
+    }
+
+    /// Frees a queue once it is done.
+    ///
+    /// # Safety
+    /// It is that of [`create`], and nobody uses it afterwards.
+    ///
+    /// # Errors
+    /// None; the signature is cudarc's.
+    pub unsafe fn destroy(stream: CUstream) -> Result<(), DriverError> {
+        // SAFETY: as promised by the caller, it came from a box.
+        drop(unsafe { Box::from_raw(stream.cast::<Stream>()) });
+        Ok(())
+    }
+
+    /// Later work starts after the event.
+    ///
+    /// # Safety
+    /// Both are live; the queue may be null.
+    ///
+    /// # Errors
+    /// What the runtime reports.
+    pub unsafe fn wait_event(
+        stream: CUstream,
+        event: CUevent,
+        flags: CUevent_wait_flags,
+    ) -> Result<(), DriverError> {
+        // SAFETY: as promised by the caller.
+        unsafe { hip!(hipStreamWaitEvent(raw(stream), event.cast(), flags.0)) }
+    }
 
     /// Waits until everything in the queue is done.
     ///
@@ -54,6 +131,7 @@ pub mod device {
     use crate::driver::CudaContext;
     use crate::driver::sys::{CUdevice, CUdevice_attribute};
     use candle_amdgpu::Device;
+    use std::mem::MaybeUninit;
 
     /// What a device is and can do.
     ///
@@ -101,6 +179,14 @@ pub mod device {
         Ok(usize::try_from(get_device(device)?.properties().total_memory).unwrap_or(usize::MAX))
     }
 
+    /// The calling thread's.
+    pub(super) fn current() -> Result<Device, DriverError> {
+        let mut ordinal = 0;
+        // SAFETY: writes the number.
+        unsafe { super::hip::hip!(hipGetDevice(&mut ordinal))? };
+        get_device(ordinal)
+    }
+
     fn get_device(device: CUdevice) -> Result<Device, DriverError> {
         Device::new(usize::try_from(device).unwrap_or(usize::MAX)).map_err(DriverError::without_device)
     }
@@ -125,8 +211,22 @@ pub mod device {
             CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y => properties.max_grid[1],
             CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z => properties.max_grid[2],
             CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED => properties.stream_ordered_memory.into(),
+            CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY => managed(device).0,
+            CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS => managed(device).1,
         };
         i32::try_from(value).unwrap_or(i32::MAX)
+    }
+
+    /// Whether a device has managed memory, and may use it while the host does.
+    fn managed(device: &Device) -> (u32, u32) {
+        let mut properties = MaybeUninit::zeroed();
+        let ordinal = i32::try_from(device.ordinal()).unwrap_or(i32::MAX);
+        // SAFETY: writes the structure, which is all numbers; zeros are valid if it does not.
+        let properties = unsafe {
+            amdhip64::hipGetDevicePropertiesR0600(properties.as_mut_ptr(), ordinal);
+            properties.assume_init()
+        };
+        (u32::from(properties.managedMemory != 0), u32::from(properties.concurrentManagedAccess != 0))
     }
 
     /// The generation of a target and its minor version: `gfx1103` is 11.0, step 3.

@@ -1,6 +1,6 @@
 //! Memory of a device.
 
-use super::{CudaContext, CudaStream, DeviceRepr, DriverError};
+use super::{CudaContext, CudaStream, DeviceRepr, DriverError, SyncOnDrop};
 use candle_amdgpu::{DeviceBuffer, Error, bounds};
 use std::fmt;
 use std::marker::PhantomData;
@@ -87,12 +87,55 @@ impl<T> CudaSlice<T> {
     /// # Panics
     /// If the range is not inside, like Rust's slices; but one without elements may begin behind the last.
     pub fn slice_mut(&mut self, range: impl RangeBounds<usize>) -> CudaViewMut<'_, T> {
-        self.as_view_mut().slice(range)
+        self.as_view_mut().part(range)
     }
 
     /// The elements of a range, to be written, if it is inside.
     pub fn try_slice_mut(&mut self, range: impl RangeBounds<usize>) -> Option<CudaViewMut<'_, T>> {
-        self.as_view_mut().try_slice(range)
+        self.as_view_mut().try_part(range)
+    }
+
+    /// The elements before `mid`, and the others, to be read.
+    ///
+    /// # Panics
+    /// If there are fewer.
+    pub fn split_at(&self, mid: usize) -> (CudaView<'_, T>, CudaView<'_, T>) {
+        self.as_view().split_at(mid)
+    }
+
+    /// The elements before `mid`, and the others, to be read, if there are as many.
+    pub fn try_split_at(&self, mid: usize) -> Option<(CudaView<'_, T>, CudaView<'_, T>)> {
+        self.as_view().try_split_at(mid)
+    }
+
+    /// The elements before `mid`, and the others, to be written.
+    ///
+    /// # Panics
+    /// If there are fewer.
+    pub fn split_at_mut(&mut self, mid: usize) -> (CudaViewMut<'_, T>, CudaViewMut<'_, T>) {
+        self.as_view_mut().split(mid).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// The elements before `mid`, and the others, to be written, if there are as many.
+    pub fn try_split_at_mut(&mut self, mid: usize) -> Option<(CudaViewMut<'_, T>, CudaViewMut<'_, T>)> {
+        self.as_view_mut().split(mid).ok()
+    }
+
+    /// `len` elements of another type from the beginning, to be read, if there are as many bytes.
+    ///
+    /// # Safety
+    /// The bytes are such elements.
+    pub unsafe fn transmute<S>(&self, len: usize) -> Option<CudaView<'_, S>> {
+        // SAFETY: as promised by the caller.
+        unsafe { self.as_view().transmute(len) }
+    }
+
+    /// `len` elements of another type from the beginning, to be written, if there are as many bytes.
+    ///
+    /// # Safety
+    /// The bytes are such elements, and what is written are elements of this slice.
+    pub unsafe fn transmute_mut<S>(&mut self, len: usize) -> Option<CudaViewMut<'_, S>> {
+        self.as_view_mut().as_type(len)
     }
 
     /// Another with the same elements.
@@ -163,6 +206,46 @@ impl<'a, T> CudaView<'a, T> {
         let (address, len) = part::<T>(self.address, self.len, range).ok()?;
         Some(CudaView { address, len, ..*self })
     }
+
+    /// The elements before `mid`, and the others.
+    ///
+    /// # Panics
+    /// If there are fewer.
+    pub fn split_at(&self, mid: usize) -> (CudaView<'a, T>, CudaView<'a, T>) {
+        (self.slice(..mid), self.slice(mid..))
+    }
+
+    /// The elements before `mid`, and the others, if there are as many.
+    pub fn try_split_at(&self, mid: usize) -> Option<(CudaView<'a, T>, CudaView<'a, T>)> {
+        Some((self.try_slice(..mid)?, self.try_slice(mid..)?))
+    }
+
+    /// Parts of `chunk_size` elements, one after another.
+    ///
+    /// # Panics
+    /// If the number of elements is not a multiple of it.
+    pub fn chunks_exact(&self, chunk_size: usize) -> impl Iterator<Item = CudaView<'a, T>> + '_ {
+        let count = chunks(self.len, chunk_size);
+        (0..count).map(move |i| self.slice(i * chunk_size..(i + 1) * chunk_size))
+    }
+
+    /// `len` elements of another type from the beginning, if there are as many bytes.
+    ///
+    /// # Safety
+    /// The bytes are such elements.
+    pub unsafe fn transmute<S>(&self, len: usize) -> Option<CudaView<'a, S>> {
+        fits::<T, S>(self.len, len).then_some(CudaView {
+            address: self.address,
+            len,
+            stream: self.stream,
+            element: PhantomData,
+        })
+    }
+
+    /// The address of the first element, for use in `stream` as long as the guard lives.
+    pub fn view_ptr(self, stream: &'a CudaStream) -> (u64, SyncOnDrop<'a>) {
+        (self.address, stream.borrow_from(self.stream))
+    }
 }
 
 impl<T> fmt::Debug for CudaView<'_, T> {
@@ -195,14 +278,107 @@ impl<'a, T> CudaViewMut<'a, T> {
         CudaView { address: self.address, len: self.len, stream: self.stream, element: PhantomData }
     }
 
-    fn slice(self, range: impl RangeBounds<usize>) -> CudaViewMut<'a, T> {
+    fn part(self, range: impl RangeBounds<usize>) -> CudaViewMut<'a, T> {
         let (address, len) = inside::<T>(self.address, self.len, range);
         CudaViewMut { address, len, ..self }
     }
 
-    fn try_slice(self, range: impl RangeBounds<usize>) -> Option<CudaViewMut<'a, T>> {
+    fn try_part(self, range: impl RangeBounds<usize>) -> Option<CudaViewMut<'a, T>> {
         let (address, len) = part::<T>(self.address, self.len, range).ok()?;
         Some(CudaViewMut { address, len, ..self })
+    }
+
+    fn split(self, mid: usize) -> Result<(CudaViewMut<'a, T>, CudaViewMut<'a, T>), Error> {
+        let view = |(address, len)| CudaViewMut { address, len, stream: self.stream, element: PhantomData };
+        let first = part::<T>(self.address, self.len, ..mid)?;
+        Ok((view(first), view(part::<T>(self.address, self.len, mid..)?)))
+    }
+
+    fn as_type<S>(self, len: usize) -> Option<CudaViewMut<'a, S>> {
+        let view = CudaViewMut { address: self.address, len, stream: self.stream, element: PhantomData };
+        fits::<T, S>(self.len, len).then_some(view)
+    }
+
+    /// The same elements, borrowed from this view.
+    fn again(&mut self) -> CudaViewMut<'_, T> {
+        CudaViewMut { address: self.address, len: self.len, stream: self.stream, element: PhantomData }
+    }
+
+    /// The same elements, to be read.
+    pub fn into_view(self) -> CudaView<'a, T> {
+        CudaView { address: self.address, len: self.len, stream: self.stream, element: PhantomData }
+    }
+
+    /// The elements of a range, to be read.
+    ///
+    /// # Panics
+    /// If the range is not inside, like Rust's slices; but one without elements may begin behind the last.
+    pub fn slice(&self, range: impl RangeBounds<usize>) -> CudaView<'_, T> {
+        self.as_view().slice(range)
+    }
+
+    /// The elements of a range, to be read, if it is inside.
+    pub fn try_slice(&self, range: impl RangeBounds<usize>) -> Option<CudaView<'_, T>> {
+        self.as_view().try_slice(range)
+    }
+
+    /// The elements of a range, to be written, if it is inside.
+    pub fn try_slice_mut(&mut self, range: impl RangeBounds<usize>) -> Option<CudaViewMut<'_, T>> {
+        self.again().try_part(range)
+    }
+
+    /// The elements before `mid`, and the others, to be written.
+    ///
+    /// # Panics
+    /// If there are fewer.
+    pub fn split_at_mut(&mut self, mid: usize) -> (CudaViewMut<'_, T>, CudaViewMut<'_, T>) {
+        self.again().split(mid).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// The elements before `mid`, and the others, to be written, if there are as many.
+    pub fn try_split_at_mut(&mut self, mid: usize) -> Option<(CudaViewMut<'_, T>, CudaViewMut<'_, T>)> {
+        self.again().split(mid).ok()
+    }
+
+    /// Parts of `chunk_size` elements, one after another.
+    ///
+    /// # Panics
+    /// If the number of elements is not a multiple of it.
+    pub fn chunks_exact_mut(&mut self, chunk_size: usize) -> impl Iterator<Item = CudaViewMut<'_, T>> + '_ {
+        let (count, view) = (chunks(self.len, chunk_size), self.again());
+        (0..count).map(move |i| CudaViewMut {
+            address: view.address + (i * chunk_size * size_of::<T>()) as u64,
+            len: chunk_size,
+            stream: view.stream,
+            element: PhantomData,
+        })
+    }
+
+    /// `len` elements of another type from the beginning, to be read, if there are as many bytes.
+    ///
+    /// # Safety
+    /// The bytes are such elements.
+    pub unsafe fn transmute<S>(&self, len: usize) -> Option<CudaView<'_, S>> {
+        // SAFETY: as promised by the caller.
+        unsafe { self.as_view().transmute(len) }
+    }
+
+    /// `len` elements of another type from the beginning, to be written, if there are as many bytes.
+    ///
+    /// # Safety
+    /// The bytes are such elements, and what is written are elements of this view.
+    pub unsafe fn transmute_mut<S>(&mut self, len: usize) -> Option<CudaViewMut<'_, S>> {
+        self.again().as_type(len)
+    }
+
+    /// The address of the first element, for reading in `stream` as long as the guard lives.
+    pub fn view_ptr(self, stream: &'a CudaStream) -> (u64, SyncOnDrop<'a>) {
+        self.into_view().view_ptr(stream)
+    }
+
+    /// The address of the first element, for writing in `stream` as long as the guard lives.
+    pub fn view_ptr_mut(self, stream: &'a CudaStream) -> (u64, SyncOnDrop<'a>) {
+        self.view_ptr(stream)
     }
 
     /// The elements of a range, to be written.
@@ -221,15 +397,30 @@ impl<T> fmt::Debug for CudaViewMut<'_, T> {
     }
 }
 
+/// How many parts of `size` elements there are in `len`.
+fn chunks(len: usize, size: usize) -> usize {
+    assert!(size > 0 && len.is_multiple_of(size), "{len} elements in parts of {size}: there must be no rest");
+    len / size
+}
+
+/// Whether `len` elements of another type are in the bytes of so many.
+fn fits<T, S>(have: usize, len: usize) -> bool {
+    len.checked_mul(size_of::<S>()).is_some_and(|bytes| bytes <= have * size_of::<T>())
+}
+
 /// Address and length of the elements of a range.
-fn part<T>(address: u64, len: usize, range: impl RangeBounds<usize>) -> Result<(u64, usize), Error> {
+pub(super) fn part<T>(
+    address: u64,
+    len: usize,
+    range: impl RangeBounds<usize>,
+) -> Result<(u64, usize), Error> {
     let range = bounds(range, len)?;
     Ok((address + (range.start * size_of::<T>()) as u64, range.len()))
 }
 
 /// The same, or a panic. A range without elements is one wherever it begins: Candle asks for `12..` of no elements where an empty
 /// tensor is a view that begins at 12.
-fn inside<T>(address: u64, len: usize, range: impl RangeBounds<usize>) -> (u64, usize) {
+pub(super) fn inside<T>(address: u64, len: usize, range: impl RangeBounds<usize>) -> (u64, usize) {
     let start = match range.start_bound() {
         Bound::Included(&start) => start,
         Bound::Excluded(&before) => before.saturating_add(1),

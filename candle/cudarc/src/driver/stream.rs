@@ -154,6 +154,36 @@ impl CudaStream {
         Ok(data)
     }
 
+    /// As [`CudaStream::clone_htod`], by its older name.
+    ///
+    /// # Errors
+    /// If there is no memory for it.
+    pub fn memcpy_stod<T: DeviceRepr, Src: HostSlice<T> + ?Sized>(
+        self: &Arc<Self>,
+        src: &Src,
+    ) -> Result<CudaSlice<T>, DriverError> {
+        self.clone_htod(src)
+    }
+
+    /// As [`CudaStream::clone_dtoh`], by its older name.
+    ///
+    /// # Errors
+    /// What the runtime reports, including faults of kernels that have run before.
+    pub fn memcpy_dtov<T: DeviceRepr, Src: DevicePtr<T>>(
+        self: &Arc<Self>,
+        src: &Src,
+    ) -> Result<Vec<T>, DriverError> {
+        self.clone_dtoh(src)
+    }
+
+    /// No elements.
+    ///
+    /// # Errors
+    /// What the runtime reports.
+    pub fn null<T>(self: &Arc<Self>) -> Result<CudaSlice<T>, DriverError> {
+        CudaSlice::new(self, 0)
+    }
+
     /// A copy on this queue's device of memory of this or another device.
     ///
     /// # Errors

@@ -12,6 +12,15 @@ pub type CUdevice = c_int;
 /// A queue, as `candle_kernels::ffi` takes it: the address of a [`candle_amdgpu::Stream`].
 pub type CUstream = *mut c_void;
 
+/// A device, as the number of it and 1.
+pub type CUcontext = *mut c_void;
+
+/// HIP's handle of a module.
+pub type CUmodule = *mut c_void;
+
+/// HIP's handle of a kernel.
+pub type CUfunction = *mut c_void;
+
 /// HIP's handle of an event.
 pub type CUevent = *mut c_void;
 
@@ -75,6 +84,11 @@ flags! {
         /// Other processes can use it. It makes no difference here.
         CU_EVENT_INTERPROCESS = 4;
     }
+    /// How a queue waits for an event.
+    CUevent_wait_flags {
+        /// As it is.
+        CU_EVENT_WAIT_DEFAULT = 0;
+    }
     /// How a graph is made ready.
     CUgraphInstantiate_flags {
         /// A launch first frees what the one before it has allocated and left.
@@ -121,4 +135,69 @@ pub enum CUdevice_attribute {
     CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z,
     /// Whether memory can be allocated in the order of a queue.
     CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED,
+    /// Whether host and device can have memory at the same address.
+    CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY,
+    /// Whether the host may use such memory while the device does.
+    CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS,
+}
+
+/// Who uses memory that host and devices have at the same address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum CUmemAttach_flags {
+    /// Any queue of any device.
+    CU_MEM_ATTACH_GLOBAL = 1,
+    /// The host; devices too, if they may while it does.
+    CU_MEM_ATTACH_HOST = 2,
+    /// One queue.
+    CU_MEM_ATTACH_SINGLE = 4,
+}
+
+pub use CUmemAttach_flags as CUmemAttach_flags_enum;
+
+/// How such memory will be used. It makes no difference on emulated devices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum CUmem_advise {
+    /// It is mostly read.
+    CU_MEM_ADVISE_SET_READ_MOSTLY = 1,
+    /// That no longer holds.
+    CU_MEM_ADVISE_UNSET_READ_MOSTLY = 2,
+    /// It should be at the location.
+    CU_MEM_ADVISE_SET_PREFERRED_LOCATION = 3,
+    /// That no longer holds.
+    CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION = 4,
+    /// The location uses it.
+    CU_MEM_ADVISE_SET_ACCESSED_BY = 5,
+    /// That no longer holds.
+    CU_MEM_ADVISE_UNSET_ACCESSED_BY = 6,
+}
+
+/// What a location is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CUmemLocationType {
+    /// A device.
+    CU_MEM_LOCATION_TYPE_DEVICE,
+    /// The host.
+    CU_MEM_LOCATION_TYPE_HOST,
+    /// A NUMA node of the host. Here, that is the host.
+    CU_MEM_LOCATION_TYPE_HOST_NUMA,
+    /// The NUMA node of the calling thread. Here, that is the host.
+    CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT,
+}
+
+/// A device or the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CUmemLocation {
+    /// Which of them.
+    pub type_: CUmemLocationType,
+    /// The number of the device.
+    pub id: c_int,
+}
+
+impl CUmemLocation {
+    /// The number of the device; -1 is the host.
+    pub(crate) fn ordinal(self) -> c_int {
+        if self.type_ == CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE { self.id } else { -1 }
+    }
 }

@@ -22,10 +22,11 @@ use crate::setup::{self, For};
 use crate::{dependent, shell};
 
 /// The crates, each after those that it depends on.
-const CRATES: [&str; 8] = [
+const CRATES: [&str; 9] = [
     "amdgpu-macros",
     "amdgpu-device",
     "amdgpu-emulator",
+    "amdgpu-journal",
     "amdgpu-build",
     "amdhip",
     "candle-amdgpu",

@@ -659,7 +659,7 @@ fn a_page_needs_nothing_else_and_shows_the_source() {
     for text in [stdout(&output), &page] {
         assert!(text.contains("while z &lt; batch {") || text.contains("while z < batch {"), "{text}");
     }
-    for part in ["<svg", "Roofline", "2 Top/s", "<title>Matrix: ", "aria-label='Flame graph'"] {
+    for part in ["<svg", "Roofline", "2 Top/s", "<title>matrix: ", "aria-label='Flame graph'"] {
         assert!(page.contains(part), "{part} is missing");
     }
     for outside in ["http://", "https://", "<script", "<link", "url("] {

@@ -323,9 +323,9 @@ impl Rules<'_> {
         let (executed, line) = self.sum(|i| if is_scratch(&i.text) { i.counts.executed as f64 } else { 0.0 });
         let vmem =
             self.s.units.iter().find(|row| row.unit == Unit::Vmem).map_or(0, |row| row.counts.executed);
-        (executed > 0.0).then(|| Finding {
+        (executed >= vmem as f64 * LEAST).then(|| Finding {
             rule: "scratch",
-            cost: Some(executed / vmem.max(1) as f64 * self.share(self.s.budget.cache).unwrap_or(0.0)),
+            cost: None,
             what: format!(
                 "{} bytes of scratch memory a work-item; {} of memory instructions access it",
                 self.s.scratch_bytes,

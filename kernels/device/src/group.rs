@@ -151,7 +151,7 @@ impl<const N: u32> Tile<N> {
         if const { HOST || MASK == 0 } {
             return value;
         }
-        value.words(|word| exchange::<MASK>(word))
+        value.words(exchange::<MASK>)
     }
 }
 
@@ -426,7 +426,7 @@ impl Workgroup {
         // SAFETY: there are no more waves; each value is written by one work-item, before the barrier, and the next ones not
         // before all have passed the second one
         unsafe {
-            if self.rank & (wave::SIZE - 1) == 0 {
+            if self.rank.is_multiple_of(wave::SIZE) {
                 values.set(self.wave() as usize, of_wave);
             }
             barrier_local();
@@ -497,7 +497,7 @@ impl Group for Workgroup {
     fn exclusive_scan<T: Words>(self, value: T, none: T, combine: impl Fn(T, T) -> T) -> T {
         let (scan, of_wave) = self.of_wave(value, &combine);
         let in_wave = Wave::here().shuffle_up(scan, 1);
-        let first = self.rank & (wave::SIZE - 1) == 0;
+        let first = self.rank.is_multiple_of(wave::SIZE);
         let in_wave = if first { none } else { in_wave };
         if self.waves() == 1 {
             return in_wave;

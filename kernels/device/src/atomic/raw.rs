@@ -30,6 +30,8 @@ macro_rules! by_scope {
                 }
             }
         }
+        /// # Safety
+        /// As for the trait that it is a function of.
         #[cfg(not(any(target_arch = "amdgpu", target_arch = "nvptx64")))]
         pub(super) unsafe fn $name(_: Scope $(, $arg: $t)*) $(-> $out)? {
             #[allow(clippy::redundant_closure_call, unused_unsafe)]
@@ -42,6 +44,9 @@ macro_rules! by_scope {
 }
 
 /// On the host: stores what `change` makes of the value, and returns it as it was.
+///
+/// # Safety
+/// The address is valid, and nobody else's.
 #[cfg(not(any(target_arch = "amdgpu", target_arch = "nvptx64")))]
 unsafe fn plainly<T: Copy>(p: *mut T, change: impl FnOnce(T) -> T) -> T {
     // SAFETY: the caller's

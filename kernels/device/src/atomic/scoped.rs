@@ -74,6 +74,7 @@ pub struct Pair<T>(
     pub T,
 );
 
+#[allow(clippy::missing_safety_doc, reason = "what must hold is the traits' own")]
 mod sealed {
     use super::Scope;
 

@@ -13,7 +13,7 @@ pub(super) trait Logs: Log {
 impl Logs for f32 {
     const PER_LN_2: (f32, f32) = (core::f32::consts::LOG2_E, 1.925_963e-8);
     const PER_LN_10: (f32, f32) = (core::f32::consts::LOG10_E, -1.010_305e-8);
-    const LOG10_2: (f32, f32) = (0.301_025_39, 4.605_039e-6);
+    const LOG10_2: (f32, f32) = (0.301_025_4, 4.605_039e-6);
 }
 
 impl Logs for f64 {

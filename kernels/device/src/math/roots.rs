@@ -125,7 +125,8 @@ pub(super) fn hypot<T: Root>(x: T, y: T) -> T {
 pub(super) fn fmod<T: Root>(x: T, y: T) -> T {
     let zero = T::of(0.0);
     let (mut r, b) = (x.abs(), y.abs());
-    if !(r < T::INFINITY) || !(b > zero) {
+    let divides = r < T::INFINITY && b > zero;
+    if !divides {
         return T::NAN; // of ∞ or NaN, or by 0 or NaN
     }
     if b == T::INFINITY {

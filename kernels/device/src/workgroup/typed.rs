@@ -205,6 +205,7 @@ pub fn place<Place, T>() -> Local<T> {
 /// A function that is compiled once for each place and type, and never into another: amdgpu-build replaces the call in it by the
 /// address of memory that is the function's own.
 #[inline(never)]
+#[allow(clippy::extra_unused_type_parameters, reason = "each place has a function of its own")]
 fn slot<Place, T>() -> *mut T {
     #[cfg(any(target_arch = "amdgpu", target_arch = "nvptx64"))]
     // SAFETY: an address

@@ -7,8 +7,8 @@
 use std::borrow::Cow;
 
 /// Releases as `hipRuntimeGetVersion` gives them: major number times ten million, minor one times 100,000, and a patch level.
-const HEADERS_OF_VERSION_5: i32 = 5_03_00000;
-const LDS_SIZES: i32 = 6_01_00000;
+const HEADERS_OF_VERSION_5: i32 = 50_300_000;
+const LDS_SIZES: i32 = 60_100_000;
 
 /// `EI_ABIVERSION`, and its values for code objects of versions 4 and 5.
 const ABI_VERSION: usize = 8;

@@ -73,7 +73,7 @@ fn a_profile_names_each_waste_and_no_other() {
             format!("scattered {enough} 0=f32:random:1802240 1=f32:zeros:1802240"),
             "scattered",
             6,
-            "32.0 times",
+            "times the bytes that they need",
         ),
         (format!("narrow {enough} 0=u8:random:56320 1=u8:zeros:56320"), "narrow", 11, "1.0 bytes a lane"),
         (format!("conflicts {enough} 0=f32:zeros:56320"), "bank-conflicts", 17, "bank conflicts"),

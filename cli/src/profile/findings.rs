@@ -1,7 +1,7 @@
 //! What to change first: what somebody who tunes kernels would read out of a profile.
 //!
 //! Each rule looks for one waste, says what it costs, and names the line. A cost is a share of what the busiest unit needs
-//! ([`Budget`]), so that costs of different units compare; it is the most that a remedy can bring, not a promise.
+//! ([`Budget`](super::budget::Budget)), so that costs of different units compare; it is the most that a remedy can bring, not a promise.
 
 use super::budget::{Card, from_memory, idle_cycles, is_double};
 use super::summary::{Summary, Traffic, count, grouped, percent};
@@ -241,8 +241,10 @@ impl Rules<'_> {
 
     /// The bytes of the lines that an instruction's accesses touch if they lie one behind the other.
     fn least_moved(&self, i: &InstructionProfile) -> u64 {
-        let each = i.counts.bytes_needed.div_ceil(i.counts.executed.max(1));
-        i.counts.executed * each.next_multiple_of(self.card.line())
+        // They are counted by half-waves.
+        let halves = i.counts.executed * u64::from(self.s.wave_size / 32).max(1);
+        let each = i.counts.bytes_needed.div_ceil(halves.max(1));
+        halves * each.next_multiple_of(self.card.line())
     }
 
     fn lanes_of_memory(&self) -> u64 {

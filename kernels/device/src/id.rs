@@ -1,4 +1,4 @@
-//! Which work-item this is, as `usize`, which indices are: the numbers of [`grid`](crate::grid), widened.
+//! Which work-item this is, as `usize`, which indices are: the numbers of [`grid`], widened.
 //!
 //! ```no_run
 //! use amdgpu_device::id;

@@ -403,14 +403,19 @@ pub struct Geometry {
     pub lds: Option<Formula>,
 }
 
+/// Lanes of a workgroup that is a row of `columns` items: as many whole waves as they need, and no more than `most` lanes.
+pub fn lanes_of_row(columns: u128, items_per_lane: u32, wave: u32, most: u32) -> u32 {
+    let lanes = columns.div_ceil(items_per_lane.max(1).into());
+    let waves = lanes.div_ceil(wave.max(1).into()).max(1);
+    u32::try_from(waves * u128::from(wave)).map_or(most, |lanes| lanes.min(most))
+}
+
 impl Geometry {
     /// Lanes of a workgroup in x, y and z, where waves have `wave` lanes.
     pub(crate) fn block(&self, values: &[Count], wave: u32) -> [u32; 3] {
         let [x, y, z] = self.workgroup;
         let Some(columns) = &self.columns else { return [x, y, z] };
-        let lanes = (columns.eval)(values).get().div_ceil(self.items_per_lane.max(1).into());
-        let waves = lanes.div_ceil(wave.max(1).into()).max(1);
-        [u32::try_from(waves * u128::from(wave)).map_or(x, |lanes| lanes.min(x)), y, z]
+        [lanes_of_row((columns.eval)(values).get(), self.items_per_lane, wave, x), y, z]
     }
 
     /// For a kernel that learns the amount of work from its launch alone: workgroups of its own size that do what `grid`

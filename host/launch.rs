@@ -117,18 +117,18 @@ impl Resolved {
         let no_geometry = || Error::NoGeometry { kernel: name.to_owned() };
         let geometry = stated.ok_or_else(no_geometry)?;
         let block = geometry.block(values, wave);
-        let grid = match (&geometry.grid, items.or(rows)) {
-            _ if given.is_some() => given.unwrap_or_default(),
-            (Some(grid), _) => grid.map(|formula| clamp((formula.eval)(values).get())),
-            (None, Some(rows)) if geometry.items.is_none() => [clamp(rows), 1, 1],
-            (None, Some(items)) => {
+        let grid = match (given, &geometry.grid, items.or(rows)) {
+            (Some(grid), ..) => grid,
+            (None, Some(grid), _) => grid.map(|formula| clamp((formula.eval)(values).get())),
+            (None, None, Some(rows)) if geometry.items.is_none() => [clamp(rows), 1, 1],
+            (None, None, Some(items)) => {
                 // Lanes that differ in y and z alone share their items.
                 let per_workgroup = (u128::from(block[0]) * u128::from(geometry.items_per_lane)).max(1);
                 // A larger number of items is covered too: every kernel strides by its grid.
                 let most = MAX_LANES / u64::from(block[0].max(1));
                 [clamp(items.div_ceil(per_workgroup)).min(clamp(most.into())), 1, 1]
             }
-            (None, None) => return Err(no_geometry()),
+            (None, None, None) => return Err(no_geometry()),
         };
         if grid.contains(&0) {
             return Ok(None);

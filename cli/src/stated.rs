@@ -7,6 +7,7 @@ use amdgpu_build::packed;
 use amdgpu_build::signature::{self, SECTION};
 use amdgpu_build::{Arg, LayoutOf, Signature};
 use anyhow::{Context, Result, bail, ensure};
+use candle_amdgpu::kernel::lanes_of_row;
 use candle_amdgpu::{CodeObject, Count, LaunchConfig, Loaded};
 use std::collections::HashMap;
 
@@ -117,8 +118,7 @@ impl Stated {
         values
     }
 
-    /// The kernel's own geometry for these arguments; `None` if there is nothing to do.
-    /// Waves have `wave` lanes.
+    /// The kernel's own geometry for these arguments, where waves have `wave` lanes; `None` if there is nothing to do.
     pub fn geometry(&self, given: &[Given], wave: u32) -> Result<Option<LaunchConfig>> {
         let launch = &self.0.launch;
         let values = self.values(given);
@@ -150,10 +150,7 @@ impl Stated {
         };
         let mut block = launch.workgroup;
         if let Some(columns) = &launch.columns {
-            // As many whole waves as a row needs.
-            let lanes = number(columns)?.div_ceil(launch.items_per_lane.max(1).into());
-            let waves = lanes.div_ceil(wave.max(1).into()).max(1);
-            block[0] = clamp(waves * u128::from(wave)).min(block[0]);
+            block[0] = lanes_of_row(number(columns)?, launch.items_per_lane, wave, block[0]);
         }
         Ok(Some(LaunchConfig::explicit(grid, block, lds)))
     }

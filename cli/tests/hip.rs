@@ -1,21 +1,10 @@
 //! Kernels that hipcc compiled, run by `candle-amdgpu`. Skipped where there is no hipcc.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+mod common;
 
-/// The code objects of a program of `hip/tests`, for two targets in one bundle.
-fn compile(name: &str) -> Option<PathBuf> {
-    let into = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.hsaco"));
-    let mut hipcc = Command::new("hipcc");
-    hipcc.args(["--genco", "-O2", "-g", "--offload-arch=gfx1030", "--offload-arch=gfx90a", "-o"]).arg(&into);
-    hipcc.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../hip/tests/programs/{name}.hip")));
-    let Ok(output) = hipcc.output() else {
-        eprintln!("skipped: there is no hipcc; `apt-get install hipcc` gets it");
-        return None;
-    };
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    Some(into)
-}
+use common::compile;
+use std::path::Path;
+use std::process::{Command, Output};
 
 fn run(command: &str, object: &Path, args: &str) -> (Option<i32>, String) {
     let mut program = Command::new(env!("CARGO_BIN_EXE_candle-amdgpu"));
@@ -26,7 +15,7 @@ fn run(command: &str, object: &Path, args: &str) -> (Option<i32>, String) {
 
 #[test]
 fn a_kernel_in_hip_is_profiled_and_checked_with_its_source_lines() {
-    let Some(object) = compile("vector_add") else { return };
+    let Some(object) = compile("vector_add", &["--genco"]) else { return };
     let kernel = "_Z3addPKfS0_Pfi --grid 1 --block 128";
     let args = format!("{kernel} 0=f32:random:100 1=f32:random:100:2 2=f32:zeros:100 3=i32:100");
     for (gfx, waves) in [("gfx1030", 4), ("gfx90a", 2)] {
@@ -51,7 +40,7 @@ fn a_kernel_in_hip_is_profiled_and_checked_with_its_source_lines() {
 
 #[test]
 fn a_race_in_hip_is_found() {
-    let Some(object) = compile("race") else { return };
+    let Some(object) = compile("race", &["--genco"]) else { return };
     let (code, text) = run(
         "check",
         &object,
@@ -65,7 +54,7 @@ fn a_race_in_hip_is_found() {
 
 #[test]
 fn a_profile_names_each_waste_and_no_other() {
-    let Some(object) = compile("wastes") else { return };
+    let Some(object) = compile("wastes", &["--genco"]) else { return };
     let enough = "--grid 440 --block 128";
     // Kernel and arguments, the rule, the line, and what it says.
     let wastes = [

@@ -1,41 +1,15 @@
 //! Programs that hipcc built, under `candle-amdgpu run-hip`. Skipped where there is no hipcc.
 
+mod common;
+
+use common::{compile, folder, text};
 use serde_json::Value;
-use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::atomic::{AtomicU32, Ordering};
-
-fn folder() -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("run_hip");
-    std::fs::create_dir_all(&folder).unwrap();
-    folder
-}
-
-fn compile(name: &str) -> Option<PathBuf> {
-    // Each call has a file of its own: tests run side by side, and a program that runs cannot be written.
-    static CALLS: AtomicU32 = AtomicU32::new(0);
-    let call = CALLS.fetch_add(1, Ordering::Relaxed);
-    let into = folder().join(format!("{name}-{}-{call}", std::process::id()));
-    let mut hipcc = Command::new("hipcc");
-    hipcc.args(["-O2", "-g", "--offload-arch=gfx1030", "--offload-arch=gfx90a", "-o"]).arg(&into);
-    hipcc.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../hip/tests/programs/{name}.hip")));
-    let Ok(output) = hipcc.output() else {
-        eprintln!("skipped: there is no hipcc; `apt-get install hipcc` gets it");
-        return None;
-    };
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    Some(into)
-}
 
 fn run_hip(options: &[&str], program: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_candle-amdgpu"));
     command.arg("run-hip").args(["--gfx", "gfx1030"]).args(options).args(program);
     command.output().unwrap()
-}
-
-fn text(output: &Output) -> (Option<i32>, String, String) {
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    (output.status.code(), text(&output.stdout), text(&output.stderr))
 }
 
 #[track_caller]
@@ -47,7 +21,7 @@ fn has(text: &str, parts: &[&str]) {
 
 #[test]
 fn one_run_lists_all_that_is_found() {
-    let Some(program) = compile("findings") else { return };
+    let Some(program) = compile("findings", &[]) else { return };
     let program = program.to_str().unwrap();
     let (status, out, err) = text(&run_hip(&["--check"], &[program]));
     assert_eq!(status, Some(99), "{out}\n{err}");
@@ -88,7 +62,7 @@ fn one_run_lists_all_that_is_found() {
 
 #[test]
 fn what_a_file_suppresses_is_not_shown() {
-    let Some(program) = compile("findings") else { return };
+    let Some(program) = compile("findings", &[]) else { return };
     let program = program.to_str().unwrap();
     let known = folder().join("known.txt");
     let known = known.to_str().unwrap();
@@ -120,7 +94,7 @@ fn what_a_file_suppresses_is_not_shown() {
 
 #[test]
 fn a_program_has_a_profile_page() {
-    let Some(program) = compile("findings") else { return };
+    let Some(program) = compile("findings", &[]) else { return };
     let page = folder().join("page.html");
     let (status, _, err) =
         text(&run_hip(&["--profile", page.to_str().unwrap()], &[program.to_str().unwrap()]));

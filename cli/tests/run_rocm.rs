@@ -1,6 +1,9 @@
 //! Programs on AMD's own runtime under `candle-amdgpu run-rocm`. Skipped where there is no ROCm of Debian's.
 
-use std::path::{Path, PathBuf};
+mod common;
+
+use common::{compile, text};
+use std::path::PathBuf;
 use std::process::{Command, Output};
 
 /// The driver's library: cargo builds it with the workspace, beside this test.
@@ -32,22 +35,9 @@ fn run_rocm(options: &[&str], program: &[&str]) -> Option<Output> {
     Some(command.env_remove("LD_LIBRARY_PATH").output().unwrap())
 }
 
-fn text(output: &Output) -> (Option<i32>, String, String) {
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    (output.status.code(), text(&output.stdout), text(&output.stderr))
-}
-
 #[test]
 fn a_program_is_summed_up_as_under_run_hip() {
-    if !has("hipcc") {
-        return;
-    }
-    let program =
-        Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("run-rocm-findings-{}", std::process::id()));
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../hip/tests/programs/findings.hip");
-    let mut hipcc = Command::new("hipcc");
-    hipcc.args(["-O2", "-g", "--offload-arch=gfx1030", "-o"]).args([&program, &source]);
-    assert!(hipcc.output().unwrap().status.success());
+    let Some(program) = compile("findings", &[]) else { return };
     let program = program.to_str().unwrap();
     let Some(output) = run_rocm(&["--gfx", "gfx1030", "--check"], &[program]) else { return };
     let (status, out, err) = text(&output);
@@ -60,7 +50,6 @@ fn a_program_is_summed_up_as_under_run_hip() {
     ] {
         assert!(summary.contains(part), "`{part}` is not in\n{err}");
     }
-    std::fs::remove_file(program).unwrap();
 }
 
 /// This project's own stack, through AMD's library.

@@ -181,6 +181,11 @@ impl Gfx {
         }
     }
 
+    /// Bytes of a line of the vector caches.
+    pub fn cache_line(self) -> u64 {
+        if self.generation() == Generation::Cdna { 64 } else { 128 }
+    }
+
     /// The targets that have the instruction set of this one, itself included.
     pub fn siblings(self) -> impl Iterator<Item = Gfx> {
         Gfx::ALL.into_iter().filter(move |gfx| gfx.isa() == self.isa())

@@ -8,7 +8,7 @@ use amdgpu_emulator::{
 };
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use support::Kernel;
+use support::{Kernel, words};
 
 fn machine(gfx: Gfx) -> Machine {
     let mut options = MachineOptions::default();
@@ -26,12 +26,6 @@ fn launch(
 ) -> Result<Report, FaultReport> {
     let kernel = machine.load(object).expect("loads").kernel("test").expect("the kernel");
     machine.launch(&kernel, &Launch { grid, block, dynamic_lds: 0, kernarg, options })
-}
-
-fn words(machine: &Machine, address: u64, count: usize) -> Vec<u32> {
-    let mut bytes = vec![0; count * 4];
-    machine.read(address, &mut bytes).expect("allocated");
-    bytes.chunks(4).map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect()
 }
 
 /// Writes the packed work-item id to out[workgroup * 8 + work-item].

@@ -9,7 +9,7 @@ use amdgpu_emulator::{
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
-use support::Kernel;
+use support::{Kernel, words};
 
 const PAGE: u64 = 4096;
 
@@ -39,6 +39,14 @@ impl Window {
         // SAFETY: tests drop their machines first.
         unsafe { Machine::over(gfx, self.page(0)..self.page(256)) }.unwrap()
     }
+
+    /// A page that nobody has been given yet, and arguments that are its address.
+    fn arguments(&self, machine: &Machine) -> (u64, u64) {
+        let (out, kernarg) = (self.page(1), self.page(3));
+        machine.place(kernarg, PAGE, "arguments", true).unwrap();
+        machine.write(kernarg, &out.to_le_bytes()).unwrap();
+        (out, kernarg)
+    }
 }
 
 impl Drop for Window {
@@ -57,12 +65,6 @@ fn loaded(machine: &Machine, program: &str, base: u64) -> Loaded {
     let mut kernel = Kernel::new(machine.gfx(), program);
     kernel.args = &[(8, "global_buffer")];
     machine.adopt(&kernel.build(), base).kernel("test").unwrap()
-}
-
-fn words(machine: &Machine, address: u64, count: usize) -> Vec<u32> {
-    let mut bytes = vec![0; count * 4];
-    machine.read(address, &mut bytes).unwrap();
-    bytes.chunks(4).map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect()
 }
 
 /// Writes the work-item's x and y, plus one each, to out[workgroup * 8 + x + 4 y].
@@ -84,10 +86,8 @@ const IDS: &str = "
 fn the_last_workgroup_of_an_axis_has_what_is_left() {
     let window = Window::new();
     let machine = window.machine(Gfx::Gfx1100);
-    let (out, kernarg) = (window.page(1), window.page(3));
+    let (out, kernarg) = window.arguments(&machine);
     machine.place(out, PAGE, "out", false).unwrap();
-    machine.place(kernarg, PAGE, "arguments", true).unwrap();
-    machine.write(kernarg, &out.to_le_bytes()).unwrap();
     let kernel = loaded(&machine, IDS, window.page(8));
     for check in [false, true] {
         machine.fill(out, 0, PAGE).unwrap();
@@ -181,9 +181,7 @@ const READ: &str = "
 fn what_was_written_stays_written_until_the_owner_says_otherwise() {
     let window = Window::new();
     let machine = window.machine(Gfx::Gfx1100);
-    let (out, kernarg) = (window.page(1), window.page(3));
-    machine.place(kernarg, PAGE, "arguments", true).unwrap();
-    machine.write(kernarg, &out.to_le_bytes()).unwrap();
+    let (out, kernarg) = window.arguments(&machine);
     let kernel = loaded(&machine, READ, window.page(8));
     let launch = || -> Result<Report, FaultReport> {
         let mut options = LaunchOptions::default();
@@ -244,10 +242,8 @@ fn a_wave_interrupts_the_host() {
 fn code_without_a_file_runs() {
     let window = Window::new();
     let machine = window.machine(Gfx::Gfx1100);
-    let (out, kernarg) = (window.page(1), window.page(3));
+    let (out, kernarg) = window.arguments(&machine);
     machine.place(out, PAGE, "out", false).unwrap();
-    machine.place(kernarg, PAGE, "arguments", true).unwrap();
-    machine.write(kernarg, &out.to_le_bytes()).unwrap();
     // As `Kernel` makes the descriptor: wave32, the arguments' address in two registers, and one workgroup id.
     let object = Kernel::new(Gfx::Gfx1100, IDS).build();
     let info = &object.kernels()[0];

@@ -223,7 +223,7 @@ impl Node<'_> {
         };
         match self.card() {
             Some(card) => {
-                let line = if card.gfx.wave_size() == 64 { 64 } else { 128 };
+                let line = card.gfx.cache_line();
                 vec![
                     cache(1, 16, line, DATA | OF_GPU),
                     cache(2, u64::from(card.facts.l2_bytes / 1024), 128, DATA | OF_GPU),

@@ -46,6 +46,9 @@ pub fn run(folder: &Path) -> Result<()> {
 
 /// Builds the libraries and puts them into `folder` under each of their names.
 pub fn build(folder: &Path, profile: &str) -> Result<()> {
+    if profile == "dev" {
+        shell::run(shell::cargo().arg("build").args(test::WORKSPACE))?;
+    }
     let built = static_library("amdhip", profile)?;
     fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let versions = built.with_extension("map");
@@ -111,10 +114,9 @@ fn static_library(package: &str, profile: &str) -> Result<PathBuf> {
     Ok(archive)
 }
 
-/// Makes the library out of what the workspace's tests are built of. Cargo would choose features for the package alone, and
+/// Makes the library out of what the whole workspace has been built to. Cargo would choose features for the package alone, and
 /// compile the emulator once more.
 fn bundle(name: &str, built: &Path, archive: &Path) -> Result<()> {
-    shell::run(shell::cargo().arg("build").args(test::WORKSPACE))?;
     let root = built.join(format!("{name}.rs"));
     fs::write(&root, format!("extern crate {name};\n"))
         .with_context(|| format!("cannot write {}", root.display()))?;

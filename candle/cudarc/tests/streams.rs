@@ -1,39 +1,16 @@
 //! Queues, events, graphs and pinned memory, by cudarc's names.
 
 use candle_amdgpu::kernel::NVPTX;
+mod common;
+
+use common::{Error, affine, context, launch};
 use cudarc::driver::sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_WARP_SIZE;
 use cudarc::driver::sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
 use cudarc::driver::sys::CUstreamCaptureStatus::{
     CU_STREAM_CAPTURE_STATUS_ACTIVE, CU_STREAM_CAPTURE_STATUS_NONE,
 };
 use cudarc::driver::sys::{CUevent_flags, CUgraphInstantiate_flags};
-use cudarc::driver::{CudaContext, CudaFunction, CudaSlice, CudaStream, LaunchConfig, PushKernelArg, result};
-use std::sync::Arc;
-
-type Error = Box<dyn std::error::Error>;
-
-fn context() -> Result<Arc<CudaContext>, Error> {
-    Ok(CudaContext::new(0)?)
-}
-
-fn affine(context: &Arc<CudaContext>) -> Result<CudaFunction, Error> {
-    Ok(context.load_module("candle-amdgpu:affine".into())?.load_function("affine_f32")?)
-}
-
-/// `y = 2·x + 1`
-fn launch(
-    stream: &CudaStream,
-    function: &CudaFunction,
-    x: &CudaSlice<f32>,
-    y: &mut CudaSlice<f32>,
-) -> Result<(), Error> {
-    let (len, dims, null, mul, add) = (x.len(), 1_usize, 0_usize, 2_f32, 1_f32);
-    let mut builder = stream.launch_builder(function);
-    builder.arg(&len).arg(&dims).arg(&null).arg(x).arg(y).arg(&mul).arg(&add);
-    // SAFETY: these are the kernel's arguments, and both have as many elements.
-    unsafe { builder.launch(LaunchConfig::for_num_elems(len as u32))? };
-    Ok(())
-}
+use cudarc::driver::{CudaContext, LaunchConfig, PushKernelArg, result};
 
 #[test]
 fn a_graph_runs_as_often_as_it_is_launched() -> Result<(), Error> {
@@ -44,7 +21,7 @@ fn a_graph_runs_as_often_as_it_is_launched() -> Result<(), Error> {
     assert_eq!(stream.capture_status()?, CU_STREAM_CAPTURE_STATUS_NONE);
     stream.begin_capture(CU_STREAM_CAPTURE_MODE_RELAXED)?;
     assert_eq!(stream.capture_status()?, CU_STREAM_CAPTURE_STATUS_ACTIVE);
-    launch(&stream, &function, &x, &mut y)?;
+    launch(&stream, &function, x.len(), &x, &mut y)?;
     stream.memcpy_dtod(&y, &mut x)?;
     let graph = stream.end_capture(CUgraphInstantiate_flags::default())?.expect("there is one");
     assert_eq!(stream.capture_status()?, CU_STREAM_CAPTURE_STATUS_NONE);
@@ -114,10 +91,10 @@ fn a_forked_queue_starts_after_the_one_that_it_comes_from() -> Result<(), Error>
     unsafe { context.disable_event_tracking() };
     let x = stream.clone_htod(&vec![1_f32; 5000])?;
     let (mut y, mut z) = (stream.alloc_zeros::<f32>(5000)?, stream.alloc_zeros::<f32>(5000)?);
-    launch(&stream, &function, &x, &mut y)?;
+    launch(&stream, &function, x.len(), &x, &mut y)?;
     let other = stream.fork()?;
     assert_ne!(*stream, *other);
-    launch(&other, &function, &y, &mut z)?;
+    launch(&other, &function, y.len(), &y, &mut z)?;
     stream.join(&other)?;
     assert_eq!(stream.clone_dtoh(&z)?, vec![7_f32; 5000]);
     let event = other.record_event(None)?;
@@ -134,7 +111,7 @@ fn events_measure_time_if_they_are_told_to() -> Result<(), Error> {
     let x = stream.clone_htod(&vec![1_f32; 5000])?;
     let mut y = stream.alloc_zeros::<f32>(5000)?;
     let start = stream.record_event(Some(CUevent_flags::CU_EVENT_DEFAULT))?;
-    launch(&stream, &function, &x, &mut y)?;
+    launch(&stream, &function, x.len(), &x, &mut y)?;
     let end = context.new_event(Some(CUevent_flags::CU_EVENT_DEFAULT))?;
     end.record(&stream)?;
     let ms = start.elapsed_ms(&end)?;

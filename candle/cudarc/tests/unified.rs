@@ -1,21 +1,16 @@
 //! Memory that host and devices have at the same address, and memory by its address, by cudarc's names.
 
+mod common;
+
+use common::{Error, affine, context, launch};
 use cudarc::driver::sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY;
 use cudarc::driver::sys::CUmem_advise::CU_MEM_ADVISE_SET_READ_MOSTLY;
 use cudarc::driver::sys::CUmemAttach_flags::{
     CU_MEM_ATTACH_GLOBAL, CU_MEM_ATTACH_HOST, CU_MEM_ATTACH_SINGLE,
 };
 use cudarc::driver::sys::{CUmemLocation, CUmemLocationType};
-use cudarc::driver::{
-    CudaContext, CudaFunction, CudaStream, DevicePtr, LaunchConfig, PushKernelArg, UnifiedSlice, result,
-};
+use cudarc::driver::{CudaContext, DevicePtr, UnifiedSlice, result};
 use std::sync::Arc;
-
-type Error = Box<dyn std::error::Error>;
-
-fn context() -> Result<Arc<CudaContext>, Error> {
-    Ok(CudaContext::new(0)?)
-}
 
 /// 0, 1, 2 and so on, attached to all queues or to the host.
 fn counted(context: &Arc<CudaContext>, len: usize, global: bool) -> Result<UnifiedSlice<f32>, Error> {
@@ -25,25 +20,6 @@ fn counted(context: &Arc<CudaContext>, len: usize, global: bool) -> Result<Unifi
         *x = i as f32;
     }
     Ok(slice)
-}
-
-fn affine(context: &Arc<CudaContext>) -> Result<CudaFunction, Error> {
-    Ok(context.load_module("candle-amdgpu:affine".into())?.load_function("affine_f32")?)
-}
-
-/// `y = 2·x + 1`
-fn launch(
-    stream: &CudaStream,
-    function: &CudaFunction,
-    x: &UnifiedSlice<f32>,
-    y: &mut UnifiedSlice<f32>,
-) -> Result<(), Error> {
-    let (len, dims, null, mul, add) = (x.len(), 1_usize, 0_usize, 2_f32, 1_f32);
-    let mut builder = stream.launch_builder(function);
-    builder.arg(&len).arg(&dims).arg(&null).arg(x).arg(y).arg(&mul).arg(&add);
-    // SAFETY: these are the kernel's arguments, and both have as many elements.
-    unsafe { builder.launch(LaunchConfig::for_num_elems(len as u32))? };
-    Ok(())
 }
 
 #[test]
@@ -57,7 +33,7 @@ fn host_and_kernels_use_the_same_memory_without_copies() -> Result<(), Error> {
         let mut y = counted(&context, 100, global)?;
         for stream in [context.default_stream(), context.new_stream()?] {
             x.prefetch()?;
-            launch(&stream, &function, &x, &mut y)?;
+            launch(&stream, &function, x.len(), &x, &mut y)?;
             // The host waits for the queue by itself.
             assert_eq!(y.as_slice()?[99], 199.0);
             x.as_mut_slice()?[99] = 99.0;
@@ -105,9 +81,9 @@ fn only_the_queue_that_it_is_attached_to_may_use_it() -> Result<(), Error> {
     let mut x = counted(&context, 4, true)?;
     let mut y = counted(&context, 4, true)?;
     x.attach(&mine, CU_MEM_ATTACH_SINGLE)?;
-    launch(&mine, &function, &x, &mut y)?;
+    launch(&mine, &function, x.len(), &x, &mut y)?;
     assert_eq!(y.as_slice()?, [1., 3., 5., 7.]);
-    let refused = launch(&other, &function, &x, &mut y).unwrap_err().to_string();
+    let refused = launch(&other, &function, x.len(), &x, &mut y).unwrap_err().to_string();
     assert!(refused.contains("attached to another queue"), "{refused}");
     assert!(x.check_device_access(&other).is_err() && x.check_device_access(&mine).is_ok());
     // A copy cannot say so at once; the next synchronisation does.

@@ -148,7 +148,7 @@ fn quantized(name: &str, shape: &[usize], exact: bool) -> Result<QTensor> {
     let columns = shape.dims().last().copied().unwrap_or(1);
     // Candle's CPU backend multiplies by the others two blocks at a time.
     let formats = if columns % 64 == 0 { &FORMATS[..] } else { &FORMATS[..2] };
-    let pick = (Noise::new(name).next().abs() * 1e6) as usize;
+    let pick = (Noise::new(name).draw().abs() * 1e6) as usize;
     let format = match shape.rank() {
         0 | 1 => GgmlDType::F32,
         _ if columns % 256 == 0 => LONG_FORMATS[pick % LONG_FORMATS.len()],

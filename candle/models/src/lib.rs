@@ -123,7 +123,7 @@ impl Setup {
     pub fn input(&self, name: &str, shape: impl Into<Shape>) -> Result<Tensor> {
         let shape = shape.into();
         let mut noise = Noise::new(name);
-        let numbers: Vec<f32> = (0..shape.elem_count()).map(|_| noise.next()).collect();
+        let numbers: Vec<f32> = (0..shape.elem_count()).map(|_| noise.draw()).collect();
         let tensor = Tensor::from_vec(numbers, shape, &Device::Cpu)?.to_dtype(self.rounded)?;
         Ok(tensor.to_dtype(self.dtype)?.to_device(&self.device)?)
     }

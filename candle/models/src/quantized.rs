@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::diffusion::flux_step;
 use crate::gguf::{Gguf, build};
 use crate::text::{rwkv, t5_names};
-use crate::{Entry, audio, diffusion};
+use crate::{Entry, audio, diffusion, vision};
 
 /// Weights of 64 columns, so that all are quantized.
 macro_rules! wide {
@@ -45,20 +45,7 @@ pub const MODELS: &[Entry] = &[
         flux_step(s, &build(s, |vb| flux::quantized_model::Flux::new(&diffusion::flux(), vb))?)
     }),
     ("quantized_blip", |s| {
-        let cfg = s.config(json!({
-            "vision_config": {
-                "hidden_size": 64, "intermediate_size": 128, "projection_dim": 32, "num_hidden_layers": 2,
-                "num_attention_heads": 4, "image_size": 32, "patch_size": 8, "hidden_act": "gelu",
-                "layer_norm_eps": 1e-5,
-            },
-            "text_config": {
-                "vocab_size": 64, "hidden_size": 64, "encoder_hidden_size": 64, "intermediate_size": 128,
-                "projection_dim": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
-                "max_position_embeddings": 64, "hidden_act": "gelu", "layer_norm_eps": 1e-5,
-                "is_decoder": true,
-            },
-            "image_text_hidden_size": 32,
-        }))?;
+        let cfg = s.config(vision::blip_config(64))?;
         let mut model = build(s, |vb| quantized_blip::BlipForConditionalGeneration::new(&cfg, vb))?;
         let picture = model.vision_model().forward(&s.input("image", (1, 3, 32, 32))?)?;
         let mut outputs = s.decode(|ids, _| model.text_decoder().forward(ids, &picture))?;

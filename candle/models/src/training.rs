@@ -33,7 +33,7 @@ impl Parameters<'_> {
 
     /// Numbers around `center`.
     fn tensor(&mut self, shape: &[usize], center: f32, scale: f32) -> Result<Tensor> {
-        let numbers = (0..shape.iter().product()).map(|_| center + scale * self.noise.next());
+        let numbers = (0..shape.iter().product()).map(|_| center + scale * self.noise.draw());
         let tensor = Tensor::from_vec(numbers.collect::<Vec<f32>>(), shape, &Device::Cpu)?;
         self.all.push(Var::from_tensor(&tensor.to_dtype(self.dtype)?.to_device(self.device)?)?);
         Ok(self.all[self.all.len() - 1].as_tensor().clone())
@@ -84,8 +84,7 @@ fn gpt(parameters: &mut Parameters) -> Result<Forward> {
     let hidden: Vec<u8> = (0..SENTENCE * SENTENCE).map(|i| u8::from(i % SENTENCE > i / SENTENCE)).collect();
     let hidden = Tensor::from_vec(hidden, (1, 1, SENTENCE, SENTENCE), parameters.device)?;
     let never = Tensor::new(-1e4_f32, parameters.device)?.to_dtype(parameters.dtype)?;
-    let linear =
-        |x: &Tensor, weights: &Tensor| Ok::<_, candle_core::Error>(x.broadcast_matmul(&weights.t()?)?);
+    let linear = |x: &Tensor, weights: &Tensor| x.broadcast_matmul(&weights.t()?);
     // The fused norm cannot be differentiated in Candle.
     let normed = |x: &Tensor, norm: &[Tensor; 2]| ops::layer_norm_slow(x, &norm[0], &norm[1], 1e-5);
     Ok(Box::new(move |ids| {
@@ -187,7 +186,7 @@ fn stripes(step: usize, dtype: DType, device: &Device) -> Result<[Tensor; 2]> {
         let (dx, dy) = [(1, 0), (0, 1), (1, 1), (1, SIDE - 1)][image % CLASSES];
         for i in 0..3 * SIDE * SIDE {
             let place = (i % SIDE) * dx + (i / SIDE % SIDE) * dy + step + image;
-            pixels.push(if place % SIDE % 4 < 2 { 1.0 } else { -1.0 } + 0.7 * noise.next());
+            pixels.push(if place % SIDE % 4 < 2 { 1.0 } else { -1.0 } + 0.7 * noise.draw());
         }
     }
     let images = Tensor::from_vec(pixels, (IMAGES, 3, SIDE, SIDE), &Device::Cpu)?;

@@ -6,7 +6,7 @@ use anyhow::Result;
 use candle_core::{Module, ModuleT, Tensor};
 use candle_nn::VarBuilder;
 use candle_transformers::models::*;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{Entry, Setup};
 
@@ -62,23 +62,28 @@ fn paligemma(s: &Setup) -> Result<paligemma::Config> {
     })
 }
 
+/// BLIP's configuration, of a width.
+pub fn blip_config(width: usize) -> Value {
+    json!({
+        "vision_config": {
+            "hidden_size": width, "intermediate_size": 2 * width, "projection_dim": width / 2, "num_hidden_layers": 2,
+            "num_attention_heads": 4, "image_size": 32, "patch_size": 8, "hidden_act": "gelu",
+            "layer_norm_eps": 1e-5,
+        },
+        "text_config": {
+            "vocab_size": 64, "hidden_size": width, "encoder_hidden_size": width, "intermediate_size": 2 * width,
+            "projection_dim": width / 2, "num_hidden_layers": 2, "num_attention_heads": 4,
+            "max_position_embeddings": 64, "hidden_act": "gelu", "layer_norm_eps": 1e-5,
+            "is_decoder": true,
+        },
+        "image_text_hidden_size": width / 2,
+    })
+}
+
 pub const MODELS: &[Entry] = &[
     ("beit", |s| image(s, 384, |vb| beit::BeitVisionTransformer::new(vb, 1, 32, 2))),
     ("blip", |s| {
-        let cfg = s.config(json!({
-            "vision_config": {
-                "hidden_size": 32, "intermediate_size": 64, "projection_dim": 16, "num_hidden_layers": 2,
-                "num_attention_heads": 4, "image_size": 32, "patch_size": 8, "hidden_act": "gelu",
-                "layer_norm_eps": 1e-5,
-            },
-            "text_config": {
-                "vocab_size": 64, "hidden_size": 32, "encoder_hidden_size": 32, "intermediate_size": 64,
-                "projection_dim": 16, "num_hidden_layers": 2, "num_attention_heads": 4,
-                "max_position_embeddings": 64, "hidden_act": "gelu", "layer_norm_eps": 1e-5,
-                "is_decoder": true,
-            },
-            "image_text_hidden_size": 16,
-        }))?;
+        let cfg = s.config(blip_config(32))?;
         let mut model = blip::BlipForConditionalGeneration::new(&cfg, s.vb())?;
         let picture = model.vision_model().forward(&s.input("image", (1, 3, 32, 32))?)?;
         let mut outputs = s.decode(|ids, _| model.text_decoder().forward(ids, &picture))?;
@@ -190,7 +195,8 @@ pub const MODELS: &[Entry] = &[
         let mut cache = llama::Cache::new(true, s.dtype, &llama, &s.device)?;
         let picture = s.input("image", (1, 3, 32, 32))?;
         let ids = Tensor::new(&[[1_i64, 63, 5, 28]], &s.device)?;
-        let mixed = model.prepare_inputs_labels_for_multimodal(&ids, &[picture.clone()], &[(32, 32)])?;
+        let mixed =
+            model.prepare_inputs_labels_for_multimodal(&ids, std::slice::from_ref(&picture), &[(32, 32)])?;
         Ok(vec![model.encode_images(&picture)?, model.forward(&mixed, 0, &mut cache)?])
     }),
     ("mobileclip", |s| {

@@ -63,7 +63,7 @@ pub fn numbers(name: &str, shape: &Shape, near_one: bool) -> Vec<f32> {
         true => (0.0, 0.1),
         false => (0.0, (3.0 / inputs.max(1) as f32).sqrt()),
     };
-    (0..shape.elem_count()).map(|_| center + scale * noise.next()).collect()
+    (0..shape.elem_count()).map(|_| center + scale * noise.draw()).collect()
 }
 
 /// A row of numbers in (-1, 1) that is the same everywhere and each time.
@@ -81,7 +81,7 @@ impl Noise {
     }
 
     /// The next number.
-    pub fn next(&mut self) -> f32 {
+    pub fn draw(&mut self) -> f32 {
         // xorshift64* (Vigna, "An experimental exploration of Marsaglia's xorshift generators", 2016).
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;

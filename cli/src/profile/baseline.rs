@@ -1,7 +1,7 @@
 //! What has changed since another profile.
 
 use super::sources::Sources;
-use super::summary::{Summary, grouped};
+use super::summary::{Summary, grouped, name};
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -156,11 +156,10 @@ impl Baseline {
             .into_iter()
             .filter(|(_, (_, before, now))| before != now)
             .map(|((file, text), (line, before, now))| {
-                let name = file.rsplit('/').next().unwrap_or(&file);
                 let of = if file.is_empty() {
                     "(no source position)".to_owned()
                 } else {
-                    format!("{name}:{line}")
+                    format!("{}:{line}", name(&file))
                 };
                 Change { of, text, before, now }
             })

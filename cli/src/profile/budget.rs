@@ -64,11 +64,7 @@ impl Card {
         let plain = if self.is_cdna { 4.0 } else { f64::from(wave_size) / 32.0 };
         let is_any = |names: &[&str]| names.iter().any(|name| mnemonic.starts_with(name));
         let factor = if is_double(mnemonic) {
-            match self.gfx {
-                Gfx::Gfx90a | Gfx::Gfx942 | Gfx::Gfx950 => 1.0,
-                Gfx::Gfx906 | Gfx::Gfx908 => 2.0,
-                _ => 16.0,
-            }
+            self.doubles_take()
         } else if is_any(&["v_exp_", "v_log_", "v_rcp_", "v_rsq_", "v_sqrt_", "v_sin_", "v_cos_"])
             || is_any(&["v_mul_lo_u32", "v_mul_hi_", "v_mad_u64_u32", "v_mad_i64_i32"])
         {
@@ -79,14 +75,13 @@ impl Card {
         plain * factor
     }
 
-    /// Bytes of a cache line.
-    pub fn line(&self) -> u64 {
-        if self.is_cdna { 64 } else { 128 }
-    }
-
-    /// Whether f64 is slower than f32 by far.
-    pub fn has_slow_doubles(&self) -> bool {
-        !self.is_cdna
+    /// How many times as long as an instruction in f32 one in f64 takes.
+    pub fn doubles_take(&self) -> f64 {
+        match self.gfx {
+            Gfx::Gfx90a | Gfx::Gfx942 | Gfx::Gfx950 => 1.0,
+            Gfx::Gfx906 | Gfx::Gfx908 => 2.0,
+            _ => 16.0,
+        }
     }
 }
 

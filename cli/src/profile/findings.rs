@@ -6,7 +6,7 @@
 use super::budget::{Card, from_memory, idle_cycles, is_double};
 use super::summary::{Summary, Traffic, count, grouped, percent};
 use amdgpu_emulator::facts::facts;
-use amdgpu_emulator::profile::InstructionProfile;
+use amdgpu_emulator::profile::{Counts, InstructionProfile};
 use amdgpu_emulator::{Gfx, Unit};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -36,6 +36,12 @@ pub struct Finding {
 pub struct Place {
     pub file: String,
     pub line: u32,
+}
+
+impl Place {
+    fn new((file, line): (&str, u32)) -> Place {
+        Place { file: file.to_owned(), line }
+    }
 }
 
 /// What the rules find, costliest first, and last what cannot be counted.
@@ -90,7 +96,7 @@ impl Rules<'_> {
             }
         }
         let most = lines.into_iter().max_by(|(_, a), (_, b)| a.total_cmp(b));
-        (all, most.map(|((file, line), _)| Place { file: file.to_owned(), line }))
+        (all, most.map(|(line, _)| Place::new(line)))
     }
 
     fn workgroups(&self) -> u64 {
@@ -163,7 +169,7 @@ impl Rules<'_> {
         let worst = |(_, a): &(usize, f64), (_, b): &(usize, f64)| a.total_cmp(b);
         let worst = self.s.instructions.iter().map(idle).enumerate().max_by(worst).map_or(0, |(at, _)| at);
         let branch = self.s.instructions[..worst].iter().rev().find(|i| narrows(&i.text)).and_then(place);
-        let branch = branch.map(|(file, line)| Place { file: file.to_owned(), line });
+        let branch = branch.map(Place::new);
         Some(Finding {
             rule: "divergence",
             cost: self.share(self.card.issue(cycles)),
@@ -222,16 +228,14 @@ impl Rules<'_> {
             }
         };
         let (spared, line) = self.sum(slots);
-        let all: u64 = self.s.units.iter().map(|row| row.counts.executed).sum();
-        let vmem =
-            self.s.units.iter().find(|row| row.unit == Unit::Vmem).map_or(0, |row| row.counts.executed);
-        let each = self.s.memory.needed as f64 / self.lanes_of_memory().max(1) as f64;
+        let vmem = self.vmem();
+        let each = self.s.memory.needed as f64 / vmem.active_lanes.max(1) as f64;
         Some(Finding {
             rule: "narrow",
-            cost: Some(spared / all.max(1) as f64),
+            cost: Some(spared / self.s.total.executed.max(1) as f64),
             what: format!(
                 "{} memory instructions move {each:.1} bytes a lane on average; one can move 16",
-                grouped(vmem)
+                grouped(vmem.executed)
             ),
             advice: "Give each work-item neighbouring elements, and read them as one value of 16 bytes."
                 .to_owned(),
@@ -244,12 +248,13 @@ impl Rules<'_> {
         // They are counted by half-waves.
         let halves = i.counts.executed * u64::from(self.s.wave_size / 32).max(1);
         let each = i.counts.bytes_needed.div_ceil(halves.max(1));
-        halves * each.next_multiple_of(self.card.line())
+        halves * each.next_multiple_of(self.gfx.cache_line())
     }
 
-    fn lanes_of_memory(&self) -> u64 {
-        let vmem = self.s.units.iter().find(|row| row.unit == Unit::Vmem);
-        vmem.map_or(0, |row| row.counts.active_lanes)
+    /// The counts of all instructions that access device memory.
+    fn vmem(&self) -> Counts {
+        let row = self.s.units.iter().find(|row| row.unit == Unit::Vmem);
+        row.map_or_else(Counts::default, |row| row.counts)
     }
 
     /// LDS accesses that meet in a bank.
@@ -271,7 +276,9 @@ impl Rules<'_> {
 
     /// f64 where it is slow.
     fn doubles(&self) -> Option<Finding> {
-        if !self.card.has_slow_doubles() {
+        let times = self.card.doubles_take();
+        // Twice as long, as on older CDNA, is what f64 costs anywhere.
+        if times <= 2.0 {
             return None;
         }
         let (cycles, line) = self.sum(|i| {
@@ -286,7 +293,7 @@ impl Rules<'_> {
         Some(Finding {
             rule: "f64",
             cost: self.share(self.card.issue(cycles)),
-            what: format!("f64 takes 16 times as long as f32 on {}", self.gfx),
+            what: format!("f64 takes {times} times as long as f32 on {}", self.gfx),
             advice: "Use f32, or pairs of f32 where more digits are needed; a literal without a suffix may be what makes it f64."
                 .to_owned(),
             at: line,
@@ -323,8 +330,7 @@ impl Rules<'_> {
             text.starts_with("scratch_") || text.starts_with("buffer_") && text.contains("s[0:3], 0")
         };
         let (executed, line) = self.sum(|i| if is_scratch(&i.text) { i.counts.executed as f64 } else { 0.0 });
-        let vmem =
-            self.s.units.iter().find(|row| row.unit == Unit::Vmem).map_or(0, |row| row.counts.executed);
+        let vmem = self.vmem().executed;
         (executed >= vmem as f64 * LEAST).then(|| Finding {
             rule: "scratch",
             cost: None,
@@ -342,7 +348,7 @@ impl Rules<'_> {
     /// Atomic operations on device memory.
     fn atomics(&self) -> Option<Finding> {
         let (lanes, line) = self.sum(|i| if i.unit == Unit::Vmem { i.counts.atomics as f64 } else { 0.0 });
-        let vmem = self.lanes_of_memory();
+        let vmem = self.vmem().active_lanes;
         (lanes > 0.0 && lanes >= vmem as f64 * LEAST).then(|| Finding {
             rule: "atomics",
             cost: None,
@@ -360,9 +366,9 @@ impl Rules<'_> {
     fn occupancy(&self) -> Option<Finding> {
         let s = self.s;
         let most = self.gfx.most_waves_per_simd();
-        let vmem = s.units.iter().any(|row| row.unit == Unit::Vmem && row.counts.executed > 0);
+        let has_vmem = self.vmem().executed > 0;
         // Half of what a SIMD holds commonly hides the latency of memory.
-        if s.waves_per_simd >= most / 2 || s.waves_per_simd == 0 || !vmem {
+        if s.waves_per_simd >= most / 2 || s.waves_per_simd == 0 || !has_vmem {
             return None;
         }
         let waves = count(s.waves_per_simd.into(), "wave");
@@ -387,7 +393,7 @@ impl Rules<'_> {
             limit => (format!("{waves} on a SIMD: {limit}"), "Other workgroup sizes may fit better.".to_owned()),
         };
         let live = s.instructions.iter().filter(|i| place(i).is_some()).max_by_key(|i| i.live_vgprs);
-        let at = live.and_then(place).map(|(file, line)| Place { file: file.to_owned(), line });
+        let at = live.and_then(place).map(Place::new);
         Some(Finding { rule: "occupancy", cost: None, what, advice, at })
     }
 

@@ -4,7 +4,7 @@ use super::baseline::{Change, Comparison};
 use super::chart::{self, escape};
 use super::findings;
 use super::sources::Sources;
-use super::summary::{LineRow, Summary, count, grouped, percent, short, time};
+use super::summary::{LineRow, Summary, count, grouped, name, percent, short, time};
 use super::terminal::{File, by_file, cost, ranges};
 use amdgpu_emulator::profile::InstructionProfile;
 use std::fmt::Write;
@@ -185,8 +185,7 @@ fn findings(s: &Summary) -> String {
     for finding in &s.findings {
         let at = match &finding.at {
             Some(findings::Place { file, line }) => {
-                let name = short(file).rsplit('/').next().unwrap_or(file);
-                format!(" <code>{}:{line}</code>", escape(name))
+                format!(" <code>{}:{line}</code>", escape(name(file)))
             }
             None => String::new(),
         };
@@ -258,12 +257,11 @@ fn program_order(s: &Summary, sources: &Sources) -> String {
         let place = findings::place(instruction);
         if place != last {
             if let Some((file, line)) = place {
-                let name = short(file).rsplit('/').next().unwrap_or(file);
                 let text = sources.line(file, line).unwrap_or_default();
                 let _ = write!(
                     html,
                     "<tr class='from'><td colspan='6'><small>{}:{line}</small> <code>{}</code></tr>",
-                    escape(name),
+                    escape(name(file)),
                     escape(&text)
                 );
             }
@@ -380,9 +378,10 @@ fn instructions(s: &Summary) -> String {
     );
     for instruction in most.into_iter().take(SHOWN) {
         let c = &instruction.counts;
-        let at = instruction.source.first().map_or(String::new(), |line| {
-            format!("{}:{}", line.file.rsplit('/').next().unwrap_or(&line.file), line.line)
-        });
+        let at = instruction
+            .source
+            .first()
+            .map_or(String::new(), |line| format!("{}:{}", name(&line.file), line.line));
         let _ = write!(
             table,
             "<tr><td><span class='dot' style='background:var(--{})'></span><code>{}</code><td>{}<td class='n'>{}\

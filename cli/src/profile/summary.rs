@@ -320,6 +320,11 @@ pub fn time(seconds: f64) -> String {
     }
 }
 
+/// A file's name without its folders.
+pub fn name(file: &str) -> &str {
+    file.rsplit('/').next().unwrap_or(file)
+}
+
 /// A source position for people: without what all paths have in common.
 pub fn short(file: &str) -> &str {
     file.trim_start_matches("./")

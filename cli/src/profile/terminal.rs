@@ -3,7 +3,7 @@
 use super::baseline::Comparison;
 use super::findings::{Finding, Place};
 use super::sources::Sources;
-use super::summary::{LineRow, Summary, count, grouped, percent, short, time};
+use super::summary::{LineRow, Summary, count, grouped, name, percent, short, time};
 use crate::output::{print, print_table, table};
 use anyhow::Result;
 use std::collections::BTreeMap;
@@ -80,10 +80,7 @@ pub fn print_summary(s: &Summary, most: usize) -> Result<()> {
     for row in s.lines.iter().take(most.min(executed)) {
         let c = &row.counts;
         let (at, code) = match &row.file {
-            Some(file) => {
-                let name = short(file).rsplit('/').next().unwrap_or(file);
-                (format!("{name}:{}", row.line), row.text.clone().unwrap_or_default())
-            }
+            Some(file) => (format!("{}:{}", name(file), row.line), row.text.clone().unwrap_or_default()),
             None => ("(no source position)".to_owned(), String::new()),
         };
         lines.add_row([
@@ -110,7 +107,7 @@ pub fn print_summary(s: &Summary, most: usize) -> Result<()> {
 /// A finding in two lines.
 fn finding_text(number: usize, finding: &Finding) -> String {
     let at = match &finding.at {
-        Some(Place { file, line }) => format!(" ({}:{line})", short(file).rsplit('/').next().unwrap_or(file)),
+        Some(Place { file, line }) => format!(" ({}:{line})", name(file)),
         None => String::new(),
     };
     let cost = cost(finding);

@@ -3,7 +3,6 @@
 use super::lanes::{Lanes, lanes_of};
 use super::{Env, Op};
 use crate::fault::Access;
-use crate::gfx::Generation;
 use crate::profile::Counts;
 
 /// Stacks of calls that are told apart. What runs under others counts as the kernel's own.
@@ -69,7 +68,7 @@ impl Env<'_> {
     /// Counts the bytes of an access, and those of the cache lines that it touches.
     pub(super) fn count_global(&mut self, lanes: Lanes<'_>) {
         let Lanes { op, access, mask, addresses, size, .. } = lanes;
-        let line = if self.gfx.generation() == Generation::Cdna { 64 } else { 128 };
+        let line = self.gfx.cache_line();
         let Some(counts) = self.counts(op) else { return };
         let mut lines: Vec<u64> = lanes_of(mask)
             .flat_map(|lane| addresses[lane] / line..=(addresses[lane] + u64::from(size) - 1) / line)

@@ -7,8 +7,15 @@ pub mod hostile;
 pub mod programs;
 pub mod scalar;
 
-use amdgpu_emulator::{CodeObject, Generation, Gfx, decode};
+use amdgpu_emulator::{CodeObject, Generation, Gfx, Machine, decode};
 use serde_json::{Value, json};
+
+/// Words of device memory.
+pub fn words(machine: &Machine, address: u64, count: usize) -> Vec<u32> {
+    let mut bytes = vec![0; count * 4];
+    machine.read(address, &mut bytes).expect("allocated");
+    bytes.chunks(4).map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect()
+}
 
 /// The text with every address at or behind `start` as `memory+0x…`.
 pub fn relative(text: &str, start: u64) -> String {

@@ -86,7 +86,8 @@ impl<'a> LaunchArgs<'a> {
         let args = if self.many.is_empty() { &self.few[..self.count] } else { &self.many[..] };
         let asked = config;
         let config = config.resolve(function);
-        if let candle_amdgpu::LaunchConfig::Explicit { grid, .. } | candle_amdgpu::LaunchConfig::Rows { grid } = config
+        if let candle_amdgpu::LaunchConfig::Explicit { grid, .. } | candle_amdgpu::LaunchConfig::Rows { grid } =
+            config
             && grid.contains(&0)
         {
             return Ok(None);

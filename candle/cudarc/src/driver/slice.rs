@@ -135,7 +135,7 @@ impl<T> CudaSlice<T> {
     /// # Safety
     /// The bytes are such elements, and what is written are elements of this slice.
     pub unsafe fn transmute_mut<S>(&mut self, len: usize) -> Option<CudaViewMut<'_, S>> {
-        self.as_view_mut().as_type(len)
+        self.as_view_mut().into_type(len)
     }
 
     /// Another with the same elements.
@@ -294,7 +294,7 @@ impl<'a, T> CudaViewMut<'a, T> {
         Ok((view(first), view(part::<T>(self.address, self.len, mid..)?)))
     }
 
-    fn as_type<S>(self, len: usize) -> Option<CudaViewMut<'a, S>> {
+    fn into_type<S>(self, len: usize) -> Option<CudaViewMut<'a, S>> {
         let view = CudaViewMut { address: self.address, len, stream: self.stream, element: PhantomData };
         fits::<T, S>(self.len, len).then_some(view)
     }
@@ -368,7 +368,7 @@ impl<'a, T> CudaViewMut<'a, T> {
     /// # Safety
     /// The bytes are such elements, and what is written are elements of this view.
     pub unsafe fn transmute_mut<S>(&mut self, len: usize) -> Option<CudaViewMut<'_, S>> {
-        self.again().as_type(len)
+        self.again().into_type(len)
     }
 
     /// The address of the first element, for reading in `stream` as long as the guard lives.

@@ -22,6 +22,12 @@ pub unsafe trait KernelValue: Copy + 'static {
     }
 }
 
+/// A structure that is passed to a kernel by value. amdgpu-build makes those of kernels.
+///
+/// # Safety
+/// The device's structure of the same name has its layout.
+pub unsafe trait KernelStructure: Copy + 'static {}
+
 macro_rules! integers {
     ($($t:ident)*) => {$(
         // SAFETY: a plain integer, laid out the same on both sides.

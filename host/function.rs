@@ -7,7 +7,7 @@ use crate::launch::Resolved;
 use crate::module::{Entry, Loaded};
 use crate::stream::{AsStream, StreamRef};
 use crate::sys::{hip, hipFunction_t, hipStream_t};
-use crate::{Count, DeviceRead, DeviceWrite, Error, KernelValue, LaunchConfig, Result};
+use crate::{Count, DeviceRead, DeviceWrite, Error, KernelStructure, KernelValue, LaunchConfig, Result};
 use amdgpu_emulator::{KernelArg, KernelInfo};
 use std::ffi::c_void;
 use std::fmt;
@@ -233,6 +233,13 @@ impl<'a, S: AsStream> LaunchBuilder<'a, S> {
     #[must_use]
     pub fn value(mut self, value: impl KernelValue) -> Self {
         self.slots.push(Slot::value(value));
+        self
+    }
+
+    /// The next argument, a structure by value.
+    #[must_use]
+    pub fn structure(mut self, structure: &'a impl KernelStructure) -> Self {
+        self.slots.push(Slot::structure(structure));
         self
     }
 

@@ -3,9 +3,9 @@
 
 pub use crate::access::{DeviceRead, DeviceWrite, ReadOrNull, WriteOrNull};
 pub use crate::count::Dimensions;
-pub use crate::element::{bf16, f8e4m3, f16};
+pub use crate::element::{Element, KernelStructure, bf16, f8e4m3, f16};
 pub use crate::kernel::{
-    AlongOf, Arg, ArgType, Formula, Geometry, Kernel, LayoutOf, Module, Object, TensorOf,
+    AlongOf, Arg, ArgType, Field, Formula, Geometry, Kernel, LayoutOf, Module, Object, Structure, TensorOf,
 };
 pub use crate::{AsStream, Count, LaunchConfig, Layout, Result};
 
@@ -40,6 +40,8 @@ enum Content<'a> {
     Value {
         integer: Option<i128>,
     },
+    /// The address of a structure, which lives as long as the slot. The runtime copies it when it launches.
+    Structure(*const c_void),
     Memory {
         memory: Memory<'a>,
         /// Bytes of one element.
@@ -64,6 +66,12 @@ impl<'a> Slot<'a> {
         // SAFETY: it fits in size and alignment, and has no padding, so that all bytes stay initialised.
         unsafe { ptr::from_mut(&mut bytes).cast::<V>().write(value) };
         Slot { bytes, size: size_of::<V>(), content: Content::Value { integer: value.integer() } }
+    }
+
+    /// A structure.
+    pub fn structure<S: KernelStructure>(structure: &'a S) -> Slot<'a> {
+        let content = Content::Structure(ptr::from_ref(structure).cast());
+        Slot { size: size_of::<S>(), content, ..Slot::NULL }
     }
 
     /// Memory to read.
@@ -115,7 +123,11 @@ impl<'a> Slot<'a> {
 
     /// Where the value is, for the runtime.
     pub(crate) fn address(&mut self) -> *mut c_void {
-        ptr::from_mut(&mut self.bytes).cast()
+        match self.content {
+            // The runtime only reads it.
+            Content::Structure(address) => address.cast_mut(),
+            _ => ptr::from_mut(&mut self.bytes).cast(),
+        }
     }
 
     /// The address that the kernel gets.

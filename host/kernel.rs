@@ -125,6 +125,8 @@ pub struct Arg {
     pub ty: ArgType,
     /// Its size in bytes.
     pub size: u32,
+    /// The structure that it is or points to, if it is not a scalar.
+    pub structure: Option<&'static Structure>,
     /// Whether the pointer may be null.
     pub nullable: bool,
     /// How many elements the memory must have at least.
@@ -152,6 +154,7 @@ impl Arg {
             name,
             ty,
             size,
+            structure: None,
             nullable: false,
             len: None,
             layout: None,
@@ -329,11 +332,43 @@ pub(crate) fn is_named(formula: &str, name: &str) -> bool {
     words.any(|word| word.split('.').next() == Some(name))
 }
 
+/// A structure among a kernel's arguments, laid out as in C.
+#[derive(Debug)]
+pub struct Structure {
+    /// Its name.
+    pub name: &'static str,
+    /// Its doc comment.
+    pub doc: &'static str,
+    /// Its size in bytes.
+    pub size: u32,
+    /// Its alignment in bytes.
+    pub align: u32,
+    /// The fields, in order.
+    pub fields: &'static [Field],
+}
+
+/// A field of a [`Structure`].
+#[derive(Debug)]
+pub struct Field {
+    /// Its name.
+    pub name: &'static str,
+    /// Where it begins, in bytes.
+    pub offset: u32,
+    /// How many elements it has, if it is an array.
+    pub count: Option<u32>,
+    /// The type of the field, or of the array's elements.
+    pub ty: &'static str,
+    /// Bytes of one element.
+    pub element_size: u32,
+    /// The structure, if it is one.
+    pub structure: Option<&'static Structure>,
+}
+
 /// The Rust type of an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArgType {
-    /// Passed by value.
-    Scalar(&'static str),
+    /// Passed by value: a scalar or a structure.
+    Value(&'static str),
     /// Address of device memory.
     Pointer {
         /// `*mut`, not `*const`.
@@ -349,10 +384,10 @@ impl ArgType {
         matches!(self, ArgType::Pointer { .. })
     }
 
-    /// The scalar type, or that of the elements pointed to.
+    /// The value's type, or that of the elements pointed to.
     pub const fn element(&self) -> &'static str {
         match self {
-            ArgType::Scalar(name) => name,
+            ArgType::Value(name) => name,
             ArgType::Pointer { pointee, .. } => pointee,
         }
     }
@@ -361,7 +396,7 @@ impl ArgType {
 impl fmt::Display for ArgType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ArgType::Scalar(name) => f.write_str(name),
+            ArgType::Value(name) => f.write_str(name),
             ArgType::Pointer { mutable: true, pointee } => write!(f, "*mut {pointee}"),
             ArgType::Pointer { mutable: false, pointee } => write!(f, "*const {pointee}"),
         }

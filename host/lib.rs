@@ -77,7 +77,7 @@ pub use candle::{
 };
 pub use count::Count;
 pub use device::{Device, MemoryInfo, Properties, backend};
-pub use element::{Element, KernelValue, bf16, f8e4m3, f16};
+pub use element::{Element, KernelStructure, KernelValue, bf16, f8e4m3, f16};
 pub use error::{Error, Result};
 pub use event::Event;
 pub use function::{Function, LaunchBuilder};

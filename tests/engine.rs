@@ -97,7 +97,7 @@ const fn pointer(name: &'static str) -> Arg {
 }
 
 const fn scalar(name: &'static str, ty: &'static str, size: u32) -> Arg {
-    Arg::new(name, ArgType::Scalar(ty), size)
+    Arg::new(name, ArgType::Value(ty), size)
 }
 
 #[test]

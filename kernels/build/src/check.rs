@@ -62,7 +62,7 @@ fn compare(kernel: &KernelInfo, signature: &Signature) -> std::result::Result<()
     }
     let mut offset = 0;
     for (i, (found, expected)) in args.iter().zip(&signature.args).enumerate() {
-        offset = u32::next_multiple_of(offset, expected.size.max(1));
+        offset = u32::next_multiple_of(offset, expected.kernarg_align());
         let is_pointer = matches!(found.kind, ArgKind::GlobalBuffer);
         let same = found.name.as_deref() == Some(&expected.name)
             && found.offset == offset

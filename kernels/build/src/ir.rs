@@ -10,8 +10,8 @@ use crate::signature::{self, RecordError, Signature};
 /// If a record is damaged.
 pub fn signatures(ir: &str) -> Result<Vec<Signature>, RecordError> {
     let records =
-        ir.lines().filter(|l| is_record(l)).filter_map(|l| l.split_once("c\"AMDK")).map(|(_, text)| {
-            let mut bytes = unescape(&format!("AMDK{}", text.split('"').next().unwrap_or_default()));
+        ir.lines().filter(|l| is_record(l)).filter_map(|l| l.split_once("c\"AMD")).map(|(_, text)| {
+            let mut bytes = unescape(&format!("AMD{}", text.split('"').next().unwrap_or_default()));
             bytes.resize(bytes.len().next_multiple_of(4), 0);
             bytes
         });
@@ -19,7 +19,8 @@ pub fn signatures(ir: &str) -> Result<Vec<Signature>, RecordError> {
 }
 
 fn is_record(line: &str) -> bool {
-    line.starts_with('@') && line.split_once(" = ").is_some_and(|(name, _)| name.ends_with(".signature"))
+    let is_one = |name: &str| name.ends_with(".signature") || name.ends_with(".structure");
+    line.starts_with('@') && line.split_once(" = ").is_some_and(|(name, _)| is_one(name))
 }
 
 /// The bytes of an LLVM string constant.
@@ -140,11 +141,17 @@ pub fn amdgpu(ir: &str, signatures: &[Signature]) -> String {
         }
     }
     out.push_str(TRAP);
+    if out.contains(COPY_OF_KERNARG) {
+        out += &format!("declare {COPY_OF_KERNARG}(ptr addrspace(5), ptr addrspace(4), i64, i1 immarg)\n");
+    }
     if !ir.contains("@llvm.amdgcn.endpgm(") {
         out.push_str("declare void @llvm.amdgcn.endpgm() cold noreturn nounwind\n");
     }
     out
 }
+
+/// Copies a structure from the kernarg block.
+const COPY_OF_KERNARG: &str = "void @llvm.memcpy.p5.p4.i64";
 
 /// In the names of functions that kernels call and that are not to be inlined: those of amdgpu-device's `zip::called`. rustc
 /// has no `inline(never)` for this target.
@@ -189,6 +196,18 @@ fn entry(kernel: &Signature, rest: &str, body: &[&str]) -> String {
             rename(value, name);
         }
         match ty.strip_prefix("ptr") {
+            Some(_) if let Some(structure) = arg.structure_by_value() => {
+                // The function may write its structure; the copy becomes registers.
+                let (size, align) = (structure.size, structure.align);
+                rename(name, &format!("{name}.generic"));
+                casts += &format!(
+                    "  %{name}.own = alloca [{size} x i8], align {align}, addrspace(5)\n  \
+                     call {COPY_OF_KERNARG}(ptr addrspace(5) align {align} %{name}.own, \
+                     ptr addrspace(4) align {align} %{name}, i64 {size}, i1 false)\n  \
+                     %{name}.generic = addrspacecast ptr addrspace(5) %{name}.own to ptr\n"
+                );
+                typed.push(format!("ptr addrspace(4) byref([{size} x i8]) align {align} %{name}"));
+            }
             Some(attributes) => {
                 rename(name, &format!("{name}.generic"));
                 casts += &format!("  %{name}.generic = addrspacecast ptr addrspace(1) %{name} to ptr\n");

@@ -2,7 +2,10 @@
 //!
 //! `#[amdgpu_kernel]` puts one record for each instance into the section `.amdgpu.kernels`: numbers that only
 //! rustc can know (sizes of argument types, evaluated constants), the source file, and JSON text for the rest.
-//! Little-endian throughout; the layout is `amdgpu_device::record::Record`.
+//! Little-endian throughout; the layout is `amdgpu_device::record::Record`. Structures among the arguments have records of their
+//! own in the same section, `amdgpu_device::record::StructureRecord`.
+
+use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +15,10 @@ pub const SECTION: &str = ".amdgpu.kernels";
 pub const MAGIC: u32 = u32::from_le_bytes(*b"AMDK");
 /// Version of the record layout that this crate reads.
 pub const VERSION: u32 = 2;
+/// First word of a structure's record: `AMDS`.
+const STRUCTURE: u32 = u32::from_le_bytes(*b"AMDS");
+/// Version of a structure's record.
+const STRUCTURE_VERSION: u32 = 1;
 
 /// One kernel: a named instance of a Rust function.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,6 +47,9 @@ pub struct Arg {
     pub ty: ArgType,
     /// Its size in bytes, as rustc laid it out for the device.
     pub size: u32,
+    /// The structure that it is or points to, if it is not a scalar.
+    #[serde(default)]
+    pub structure: Option<Structure>,
     /// `#[nullable]`: the pointer may be null.
     #[serde(default)]
     pub nullable: bool,
@@ -107,17 +117,87 @@ pub struct LayoutOf {
     pub of: Vec<String>,
 }
 
+/// A structure with `#[derive(KernelArg)]`, laid out as in C.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Structure {
+    /// Its name in Rust.
+    pub name: String,
+    /// Doc comment, lines joined by `\n`; may be empty.
+    #[serde(default)]
+    pub doc: String,
+    /// Its size in bytes.
+    pub size: u32,
+    /// Its alignment in bytes.
+    pub align: u32,
+    /// The fields, in order.
+    pub fields: Vec<Field>,
+}
+
+/// A field of a [`Structure`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Field {
+    /// Its name.
+    pub name: String,
+    /// Doc comment, lines joined by `\n`; may be empty.
+    #[serde(default)]
+    pub doc: String,
+    /// Where it begins, in bytes.
+    pub offset: u32,
+    /// How many elements it has, if it is an array.
+    #[serde(default)]
+    pub count: Option<u32>,
+    /// The scalar type, or the structure's name, of the field or of the array's elements.
+    #[serde(rename = "type")]
+    pub ty: String,
+    /// Bytes of one element.
+    pub element_size: u32,
+    /// The structure, if it is one.
+    #[serde(default)]
+    pub structure: Option<Structure>,
+}
+
+impl Structure {
+    /// Whether some bytes of it belong to no field.
+    pub fn has_padding(&self) -> bool {
+        let mut end = 0;
+        for field in &self.fields {
+            if field.offset != end || field.structure.as_ref().is_some_and(Structure::has_padding) {
+                return true;
+            }
+            end += field.element_size * field.count.unwrap_or(1);
+        }
+        end != self.size
+    }
+
+    /// Whether some bits of it have no meaning: it has padding or a `bool`, so that memory cannot be read as this type.
+    pub fn has_invalid_bits(&self) -> bool {
+        let is_invalid = |field: &Field| {
+            field.ty == "bool" || field.structure.as_ref().is_some_and(Structure::has_invalid_bits)
+        };
+        self.has_padding() || self.fields.iter().any(is_invalid)
+    }
+}
+
+impl std::fmt::Display for Field {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.count {
+            Some(count) => write!(f, "[{}; {count}]", self.ty),
+            None => f.write_str(&self.ty),
+        }
+    }
+}
+
 /// Rust type of an argument. Names are as the device crate spells them: `usize`, `u8`, `f32`, `f16`, `bf16`,
-/// `f8e4m3`, `bool`, …
+/// `f8e4m3`, `bool`, … Those of structures are their own.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ArgType {
-    /// Passed by value.
-    Scalar(String),
+    /// Passed by value: a scalar or a structure.
+    Value(String),
     /// Address of device memory.
     Pointer {
         /// `*mut` (written or read and written), not `*const`.
         mutable: bool,
-        /// Element type.
+        /// Element type, a scalar or a structure.
         pointee: String,
     },
 }
@@ -161,6 +241,7 @@ impl Arg {
             name: name.to_owned(),
             ty,
             size,
+            structure: None,
             nullable: false,
             len: None,
             layout: None,
@@ -171,6 +252,16 @@ impl Arg {
             promise: None,
             align: None,
         }
+    }
+
+    /// The structure that it is, if it is passed by value.
+    pub fn structure_by_value(&self) -> Option<&Structure> {
+        self.structure.as_ref().filter(|_| !self.ty.is_pointer())
+    }
+
+    /// At a multiple of how many bytes it is in the kernarg block.
+    pub fn kernarg_align(&self) -> u32 {
+        self.structure_by_value().map_or(self.size.max(1), |structure| structure.align)
     }
 
     /// All formulas.
@@ -284,10 +375,10 @@ impl ArgType {
         matches!(self, ArgType::Pointer { .. })
     }
 
-    /// Name of the scalar type, or of what the pointer points to.
+    /// Name of the value's type, or of what the pointer points to.
     pub fn element(&self) -> &str {
         match self {
-            ArgType::Scalar(name) => name,
+            ArgType::Value(name) => name,
             ArgType::Pointer { pointee, .. } => pointee,
         }
     }
@@ -296,7 +387,7 @@ impl ArgType {
 impl std::fmt::Display for ArgType {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            ArgType::Scalar(name) => f.write_str(name),
+            ArgType::Value(name) => f.write_str(name),
             ArgType::Pointer { mutable: true, pointee } => write!(f, "*mut {pointee}"),
             ArgType::Pointer { mutable: false, pointee } => write!(f, "*const {pointee}"),
         }
@@ -335,14 +426,26 @@ pub enum RecordError {
 /// # Errors
 /// If bytes are not what the attribute writes.
 pub fn parse_section(section: &[u8]) -> Result<Vec<Signature>, RecordError> {
-    let mut signatures = Vec::new();
+    let mut records = Vec::new();
+    let mut structures = HashMap::new();
     let mut at = 0;
     while at < section.len() {
-        let record = Record::at(section, at)?;
-        signatures.push(record.signature()?);
+        let cursor = Cursor { section, at };
         // The next record is aligned like this one.
-        at += record.words[2] as usize;
+        at += if cursor.word(0)? == STRUCTURE {
+            let (element, structure, length) = cursor.structure()?;
+            structures.insert(element, structure);
+            length
+        } else {
+            let record = Record::at(cursor)?;
+            let length = record.words[2] as usize;
+            records.push(record);
+            length
+        };
     }
+    let structures = Structures(structures);
+    let mut signatures =
+        records.iter().map(|record| record.signature(&structures)).collect::<Result<Vec<_>, _>>()?;
     signatures.sort_by(|a: &Signature, b| a.name.cmp(&b.name));
     Ok(signatures)
 }
@@ -387,49 +490,99 @@ const HEADER: usize = 14;
 /// Bytes of one argument: size, kind, name of the element type.
 const ARGUMENT: usize = 24;
 
-struct Record<'a> {
+/// The names of a structure and of its fields.
+#[derive(Deserialize)]
+struct StructureText {
+    name: String,
+    #[serde(default)]
+    doc: String,
+    fields: Vec<FieldText>,
+}
+
+#[derive(Deserialize)]
+struct FieldText {
+    name: String,
+    #[serde(default)]
+    doc: String,
+}
+
+/// Number of words before a structure's element, and then its fields.
+const STRUCTURE_HEADER: usize = 7;
+/// Bytes of one field: offset, number of elements, and what an argument has.
+const FIELD: usize = 8 + ARGUMENT;
+/// Kind of an argument that is a structure.
+const KIND_STRUCTURE: u32 = 3;
+
+/// The structures of a section by what stands for them in other records. Fields that are structures have their element as `ty`.
+struct Structures(HashMap<String, Structure>);
+
+impl Structures {
+    /// The structure of this element, with those in it.
+    fn get(&self, element: &str) -> Option<Structure> {
+        let mut structure = self.0.get(element)?.clone();
+        for field in &mut structure.fields {
+            field.structure = self.get(&field.ty);
+            if let Some(inner) = &field.structure {
+                field.ty.clone_from(&inner.name);
+            }
+        }
+        Some(structure)
+    }
+}
+
+/// Where a record begins.
+#[derive(Clone, Copy)]
+struct Cursor<'a> {
     section: &'a [u8],
     at: usize,
+}
+
+struct Record<'a> {
+    cursor: Cursor<'a>,
     /// magic, version, bytes of the record, workgroup x, y, z, max workgroup size, items per lane, LDS bytes,
     /// line, number of arguments, of constants, bytes of the file name, bytes of the text
     words: [u32; HEADER],
 }
 
 impl<'a> Record<'a> {
-    fn at(section: &'a [u8], at: usize) -> Result<Self, RecordError> {
-        let mut record = Record { section, at, words: [0; HEADER] };
+    fn at(cursor: Cursor<'a>) -> Result<Self, RecordError> {
+        let mut record = Record { cursor, words: [0; HEADER] };
         for i in 0..HEADER {
-            record.words[i] = record.word(4 * i)?;
+            record.words[i] = cursor.word(4 * i)?;
         }
         if record.words[0] != MAGIC {
-            return Err(record.damaged(0, "a record must begin with `AMDK`"));
+            return Err(cursor.damaged(0, "a record must begin with `AMDK`"));
         }
         if record.words[1] != VERSION {
             return Err(RecordError::Version { found: record.words[1] });
         }
         if (record.words[2] as usize) < 4 * HEADER || !record.words[2].is_multiple_of(4) {
-            return Err(record.damaged(8, "impossible length of a record"));
+            return Err(cursor.damaged(8, "impossible length of a record"));
         }
         Ok(record)
     }
 
-    fn signature(&self) -> Result<Signature, RecordError> {
+    fn signature(&self, structures: &Structures) -> Result<Signature, RecordError> {
+        let cursor = self.cursor;
         let [_, _, _, x, y, z, max_workgroup_size, items_per_lane, lds_bytes, line, ..] = self.words;
         let [.., count, constants, file, text] = self.words.map(|w| w as usize);
         let constants_at = 4 * HEADER + ARGUMENT * count;
         let file_at = constants_at + 4 * constants;
         let constants: Vec<u32> =
-            (0..constants).map(|i| self.word(constants_at + 4 * i)).collect::<Result<_, _>>()?;
+            (0..constants).map(|i| cursor.word(constants_at + 4 * i)).collect::<Result<_, _>>()?;
         let text_at = file_at + file;
-        let file = self.text(file_at, file)?.to_owned();
-        let json = self.text(text_at, text)?;
+        let file = cursor.text(file_at, file)?.to_owned();
+        let json = cursor.text(text_at, text)?;
         let Text { name, doc, args, launch } =
-            serde_json::from_str(json).map_err(|e| self.damaged(text_at, &e.to_string()))?;
+            serde_json::from_str(json).map_err(|e| cursor.damaged(text_at, &e.to_string()))?;
         if args.len() != count {
-            return Err(self.damaged(40, "number of arguments differs from the text"));
+            return Err(cursor.damaged(40, "number of arguments differs from the text"));
         }
-        let mut args: Vec<Arg> =
-            args.into_iter().enumerate().map(|(i, text)| self.arg(i, text)).collect::<Result<_, _>>()?;
+        let mut args: Vec<Arg> = args
+            .into_iter()
+            .enumerate()
+            .map(|(i, text)| self.arg(i, text, structures))
+            .collect::<Result<_, _>>()?;
         let LaunchText { mut items, mut rows, mut columns, mut grid, mut lds } = launch;
         let of_launch = items.iter_mut().chain(&mut rows).chain(&mut columns).chain(&mut lds);
         let of_launch = of_launch.chain(grid.iter_mut().flatten());
@@ -453,37 +606,95 @@ impl<'a> Record<'a> {
         Ok(Signature { name, doc, file, line, args, launch })
     }
 
-    fn arg(&self, index: usize, text: ArgText) -> Result<Arg, RecordError> {
+    fn arg(&self, index: usize, text: ArgText, structures: &Structures) -> Result<Arg, RecordError> {
         let at = 4 * HEADER + ARGUMENT * index;
-        let element = self.text(at + 8, ARGUMENT - 8)?.trim_end_matches('\0').to_owned();
-        let ty = match self.word(at + 4)? {
-            0 => ArgType::Scalar(element),
-            1 => ArgType::Pointer { mutable: false, pointee: element },
-            2 => ArgType::Pointer { mutable: true, pointee: element },
-            _ => return Err(self.damaged(at + 4, "unknown kind of argument")),
+        let (size, kind, element) = self.cursor.argument(at)?;
+        let structure = structures.get(&element);
+        let name = structure.as_ref().map_or(element, |structure| structure.name.clone());
+        let ty = match kind {
+            KIND_STRUCTURE if structure.is_none() => {
+                return Err(self.cursor.damaged(at, "the record of a structure is not there"));
+            }
+            0 | KIND_STRUCTURE => ArgType::Value(name),
+            1 => ArgType::Pointer { mutable: false, pointee: name },
+            2 => ArgType::Pointer { mutable: true, pointee: name },
+            _ => return Err(self.cursor.damaged(at + 4, "unknown kind of argument")),
         };
         let ArgText { name, nullable, len, layout, tensors, along, value, requires, promise, align } = text;
-        let size = self.word(at)?;
-        Ok(Arg { name, ty, size, nullable, len, layout, tensors, along, value, requires, promise, align })
+        Ok(Arg {
+            name,
+            ty,
+            size,
+            structure,
+            nullable,
+            len,
+            layout,
+            tensors,
+            along,
+            value,
+            requires,
+            promise,
+            align,
+        })
+    }
+}
+
+impl<'a> Cursor<'a> {
+    /// What stands for a structure, the structure without those in it, and the length of the record.
+    fn structure(self) -> Result<(String, Structure, usize), RecordError> {
+        let mut words = [0; STRUCTURE_HEADER];
+        for (i, word) in words.iter_mut().enumerate() {
+            *word = self.word(4 * i)?;
+        }
+        let [_, version, length, size, align, count, text] = words;
+        if version != STRUCTURE_VERSION {
+            return Err(RecordError::Version { found: version });
+        }
+        let fields_at = 4 * STRUCTURE_HEADER + ARGUMENT - 8;
+        let text_at = fields_at + FIELD * count as usize;
+        if (length as usize) < text_at || !length.is_multiple_of(4) {
+            return Err(self.damaged(8, "impossible length of a record"));
+        }
+        let element = self.text(4 * STRUCTURE_HEADER, ARGUMENT - 8)?.to_owned();
+        let StructureText { name, doc, fields: texts } =
+            serde_json::from_str(self.text(text_at, text as usize)?)
+                .map_err(|e| self.damaged(text_at, &e.to_string()))?;
+        if texts.len() != count as usize {
+            return Err(self.damaged(20, "number of fields differs from the text"));
+        }
+        let field = |(i, FieldText { name, doc }): (usize, FieldText)| {
+            let at = fields_at + FIELD * i;
+            let (element_size, _, ty) = self.argument(at + 8)?;
+            let count = Some(self.word(at + 4)?).filter(|&count| count != 0);
+            Ok(Field { name, doc, offset: self.word(at)?, count, ty, element_size, structure: None })
+        };
+        let fields = texts.into_iter().enumerate().map(field).collect::<Result<_, RecordError>>()?;
+        Ok((element, Structure { name, doc, size, align, fields }, length as usize))
     }
 
-    fn bytes(&self, offset: usize, len: usize) -> Result<&'a [u8], RecordError> {
+    /// An argument's size, kind and element.
+    fn argument(self, at: usize) -> Result<(u32, u32, String), RecordError> {
+        let element = self.text(at + 8, ARGUMENT - 8)?.trim_end_matches('\0').to_owned();
+        Ok((self.word(at)?, self.word(at + 4)?, element))
+    }
+
+    fn bytes(self, offset: usize, len: usize) -> Result<&'a [u8], RecordError> {
         let start = self.at + offset;
         self.section
             .get(start..start + len)
             .ok_or_else(|| self.damaged(offset, "the record ends after the section"))
     }
 
-    fn word(&self, offset: usize) -> Result<u32, RecordError> {
+    fn word(self, offset: usize) -> Result<u32, RecordError> {
         let bytes = self.bytes(offset, 4)?;
         Ok(u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
     }
 
-    fn text(&self, offset: usize, len: usize) -> Result<&'a str, RecordError> {
+    fn text(self, offset: usize, len: usize) -> Result<&'a str, RecordError> {
         std::str::from_utf8(self.bytes(offset, len)?).map_err(|e| self.damaged(offset, &e.to_string()))
     }
 
-    fn damaged(&self, offset: usize, what: &str) -> RecordError {
+    fn damaged(self, offset: usize, what: &str) -> RecordError {
         RecordError::Damaged { at: self.at + offset, len: self.section.len(), what: what.to_owned() }
     }
 }
@@ -525,6 +736,92 @@ mod tests {
         assert_eq!(s.args[1].ty.to_string(), "*mut f32");
         assert_eq!(s.args[1].len.as_deref(), Some("n * 18"), "with the constant's value");
         assert_eq!(s.args.iter().map(|a| a.size).collect::<Vec<_>>(), [8, 8]);
+    }
+
+    /// The record of a structure: fields as offset, count, bytes of an element, kind and element.
+    fn structure(
+        element: &str,
+        [size, align]: [u32; 2],
+        fields: &[(u32, u32, u32, u32, &str)],
+        json: &str,
+    ) -> Vec<u8> {
+        let length = 4 * STRUCTURE_HEADER + 16 + FIELD * fields.len() + json.len();
+        let words = [STRUCTURE, 1, length as u32, size, align, fields.len() as u32, json.len() as u32];
+        let mut bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
+        bytes.extend(element.bytes());
+        for (offset, count, size, kind, element) in fields {
+            bytes.extend([offset, count, size, kind].iter().flat_map(|w| w.to_le_bytes()));
+            bytes.extend(element.bytes());
+            bytes.resize(bytes.len() + 16 - element.len(), 0);
+        }
+        bytes.extend(json.bytes());
+        assert!(bytes.len().is_multiple_of(4));
+        bytes
+    }
+
+    /// `struct Outer { flag: bool, inner: [Inner; 3] }` with `struct Inner { x: f32 }`.
+    fn structures() -> Vec<u8> {
+        let outer = r#"{"name":"Outer","doc":"d","fields":[{"name":"flag"},{"name":"inner"}]}  "#;
+        let inner = r#"{"name":"Inner","fields":[{"name":"x","doc":"of x"}]}   "#;
+        let outer_fields = [(0, 0, 1, 0, "bool"), (4, 3, 4, 3, "00112233445566ff")];
+        [
+            structure("ffeeddccbbaa9988", [16, 4], &outer_fields, outer),
+            structure("00112233445566ff", [4, 4], &[(0, 0, 4, 0, "f32")], inner),
+        ]
+        .concat()
+    }
+
+    /// A kernel whose second argument has this kind and element.
+    fn taking(kind: u32, element: &str) -> Vec<u8> {
+        let mut record = record("a");
+        let at = 4 * HEADER + ARGUMENT;
+        record[at..at + 4].copy_from_slice(&16_u32.to_le_bytes());
+        record[at + 4..at + 8].copy_from_slice(&kind.to_le_bytes());
+        record[at + 8..at + 24].copy_from_slice(element.as_bytes());
+        record
+    }
+
+    #[test]
+    fn a_structure_comes_with_those_in_it_wherever_its_record_is() {
+        for section in [
+            [taking(3, "ffeeddccbbaa9988"), structures()].concat(),
+            [structures(), structures(), taking(3, "ffeeddccbbaa9988")].concat(),
+        ] {
+            let arg = parse_section(&section).unwrap().remove(0).args.remove(1);
+            assert_eq!(arg.ty.to_string(), "Outer");
+            assert_eq!(arg.kernarg_align(), 4, "not its size");
+            let outer = arg.structure_by_value().unwrap();
+            assert_eq!((outer.name.as_str(), outer.doc.as_str(), outer.size), ("Outer", "d", 16));
+            let fields: Vec<_> =
+                outer.fields.iter().map(|f| (f.name.as_str(), f.offset, f.to_string())).collect();
+            assert_eq!(fields, [("flag", 0, "bool".to_owned()), ("inner", 4, "[Inner; 3]".to_owned())]);
+            let inner = outer.fields[1].structure.as_ref().unwrap();
+            assert_eq!((inner.fields[0].to_string().as_str(), inner.fields[0].doc.as_str()), ("f32", "of x"));
+            assert!(outer.has_padding() && outer.has_invalid_bits());
+            assert!(!inner.has_padding() && !inner.has_invalid_bits());
+        }
+        let pointer = [structures(), taking(2, "ffeeddccbbaa9988")].concat();
+        let arg = parse_section(&pointer).unwrap().remove(0).args.remove(1);
+        assert_eq!(arg.ty.to_string(), "*mut Outer");
+        assert!(arg.structure.is_some() && arg.structure_by_value().is_none());
+    }
+
+    #[test]
+    fn damaged_structures_are_reported() {
+        let err = |bytes: &[u8]| parse_section(bytes).unwrap_err().to_string();
+        let missing = err(&[taking(3, "0000000000000000"), structures()].concat());
+        assert!(missing.contains("the record of a structure is not there"), "{missing}");
+        let good = structures();
+        assert!(err(&good[..good.len() - 4]).contains("ends after the section"));
+        let mut fewer = good.clone();
+        fewer[20] = 1;
+        assert!(!err(&fewer).is_empty());
+        let mut old = good.clone();
+        old[4] = 7;
+        assert!(err(&old).contains("version 7"));
+        let mut endless = good;
+        endless[8..12].fill(0);
+        assert!(err(&endless).contains("impossible length"));
     }
 
     #[test]

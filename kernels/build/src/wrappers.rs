@@ -4,7 +4,7 @@
 //! A wrapper is one call into `candle_amdgpu::generated`, which has all checks; what a kernel's arguments mean
 //! stands in the table. So a thousand wrappers compile in about the time of their type checks.
 
-use crate::signature::{Arg, ArgType, Signature, TensorOf};
+use crate::signature::{Arg, ArgType, Field, Signature, Structure, TensorOf};
 use std::fmt::Write;
 use std::path::PathBuf;
 
@@ -82,10 +82,88 @@ fn family_module(out: &mut String, family: &Family) {
     for (i, formula) in formulas.0.iter().enumerate() {
         writeln!(out, "const F{i}: Formula = {formula};").expect(STRING);
     }
+    let mut structures = Vec::new();
+    for structure in kernels.iter().flat_map(|kernel| &kernel.args).filter_map(|arg| arg.structure.as_ref()) {
+        collect(&mut structures, structure);
+    }
+    for structure in structures {
+        definition(out, structure);
+    }
     for (i, kernel) in kernels.iter().enumerate() {
         wrapper(out, i, kernel);
     }
     out.push_str("}\n\n");
+}
+
+/// Adds a structure and those in it, each once.
+fn collect<'a>(known: &mut Vec<&'a Structure>, structure: &'a Structure) {
+    for inner in structure.fields.iter().filter_map(|field| field.structure.as_ref()) {
+        collect(known, inner);
+    }
+    if !known.contains(&structure) {
+        known.push(structure);
+    }
+}
+
+/// The host's structure for one of a kernel's, with a check that it is laid out as on the device.
+fn definition(out: &mut String, structure: &Structure) {
+    let Structure { name, doc, size, align, fields } = structure;
+    // A scalar is aligned to its size.
+    let of_field = |field: &Field| field.structure.as_ref().map_or(field.element_size, |inner| inner.align);
+    let natural = fields.iter().map(of_field).max().unwrap_or(1);
+    let align_more = if *align > natural { format!(", align({align})") } else { String::new() };
+    let name = ident(name);
+    writeln!(
+        out,
+        "#[doc = {:?}]\n#[allow(missing_docs)]\n#[derive(Clone, Copy, Debug, PartialEq)]\n#[repr(C{align_more})]\n\
+         pub struct {name} {{",
+        without_links(doc)
+    )
+    .expect(STRING);
+    for field in fields {
+        writeln!(out, "#[doc = {:?}]\npub {}: {field},", without_links(&field.doc), ident(&field.name))
+            .expect(STRING);
+    }
+    write!(
+        out,
+        "}}\n\nconst _: () = {{\nassert!(size_of::<{name}>() == {size} && align_of::<{name}>() == {align});\n"
+    )
+    .expect(STRING);
+    for Field { name: field, offset, .. } in fields {
+        writeln!(out, "assert!(std::mem::offset_of!({name}, {}) == {offset});", ident(field)).expect(STRING);
+    }
+    write!(
+        out,
+        "}};\n\n// SAFETY: it has the device's layout, as just checked.\nunsafe impl KernelStructure for {name} {{}}\n\n"
+    )
+    .expect(STRING);
+    if !structure.has_invalid_bits() {
+        write!(
+            out,
+            "// SAFETY: the same, and all its bits belong to numbers.\nunsafe impl Element for {name} {{}}\n\n"
+        )
+        .expect(STRING);
+    }
+}
+
+/// The table's `Option<&Structure>`.
+fn structure(structure: Option<&Structure>) -> String {
+    let Some(Structure { name, doc, size, align, fields }) = structure else { return "None".to_owned() };
+    let fields = fields.iter().map(|field| {
+        format!(
+            "Field {{ name: {:?}, offset: {}, count: {:?}, ty: {:?}, element_size: {}, structure: {} }}",
+            field.name,
+            field.offset,
+            field.count,
+            field.ty,
+            field.element_size,
+            self::structure(field.structure.as_ref()),
+        )
+    });
+    format!(
+        "Some(&Structure {{ name: {name:?}, doc: {doc:?}, size: {size}, align: {align}, fields: &[{}] }})",
+        fields.collect::<Vec<_>>().join(", ")
+    )
 }
 
 fn table_entry(out: &mut String, formulas: &mut Formulas, family: &str, kernel: &Signature) {
@@ -97,7 +175,7 @@ fn table_entry(out: &mut String, formulas: &mut Formulas, family: &str, kernel: 
     .expect(STRING);
     for arg in args {
         let ty = match &arg.ty {
-            ArgType::Scalar(scalar) => format!("ArgType::Scalar({scalar:?})"),
+            ArgType::Value(name) => format!("ArgType::Value({name:?})"),
             ArgType::Pointer { mutable, pointee } => {
                 format!("ArgType::Pointer {{ mutable: {mutable}, pointee: {pointee:?} }}")
             }
@@ -122,10 +200,11 @@ fn table_entry(out: &mut String, formulas: &mut Formulas, family: &str, kernel: 
         let promise = promises.iter().find(|(name, _)| *name == arg.name).map(|(_, text)| text);
         writeln!(
             out,
-            "Arg {{ name: {:?}, ty: {ty}, size: {}, nullable: {}, len: {}, layout: {layout}, tensors: &[{}], along: {along}, value: {}, \
+            "Arg {{ name: {:?}, ty: {ty}, size: {}, structure: {}, nullable: {}, len: {}, layout: {layout}, tensors: &[{}], along: {along}, value: {}, \
              requires: &[{}], promise: {promise:?}, align: {} }},",
             arg.name,
             arg.size,
+            structure(arg.structure.as_ref()),
             arg.nullable,
             formulas.optional(kernel, arg.len.as_deref()),
             tensors.join(", "),
@@ -284,7 +363,7 @@ fn wrapper(out: &mut String, index: usize, kernel: &Signature) {
         }
         let element = arg.ty.element();
         let ty = match (&arg.ty, arg.nullable) {
-            (ArgType::Scalar(_), _) => element.to_owned(),
+            (ArgType::Value(_), _) => element.to_owned(),
             (ArgType::Pointer { mutable: false, .. }, false) => format!("&impl DeviceRead<{element}>"),
             (ArgType::Pointer { mutable: false, .. }, true) => format!("impl ReadOrNull<{element}>"),
             (ArgType::Pointer { mutable: true, .. }, false) => format!("&mut impl DeviceWrite<{element}>"),
@@ -292,7 +371,8 @@ fn wrapper(out: &mut String, index: usize, kernel: &Signature) {
         };
         write!(params, "\n    {name}: {ty},").expect(STRING);
         match (&arg.ty, arg.nullable) {
-            (ArgType::Scalar(_), _) => write!(slots, "Slot::value({name}), "),
+            (ArgType::Value(_), _) if arg.structure.is_some() => write!(slots, "Slot::structure(&{name}), "),
+            (ArgType::Value(_), _) => write!(slots, "Slot::value({name}), "),
             (ArgType::Pointer { mutable: false, .. }, false) => write!(slots, "Slot::read({name}), "),
             (ArgType::Pointer { mutable: true, .. }, false) => write!(slots, "Slot::write({name}), "),
             (_, true) => write!(slots, "{name}.slot(), "),
@@ -389,7 +469,7 @@ mod tests {
     }
 
     fn scalar(name: &str, ty: &str) -> Arg {
-        arg(name, ArgType::Scalar(ty.into()))
+        arg(name, ArgType::Value(ty.into()))
     }
 
     fn pointer(name: &str, mutable: bool, pointee: &str) -> Arg {

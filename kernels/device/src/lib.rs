@@ -13,7 +13,7 @@
 #![cfg_attr(target_arch = "amdgpu", feature(abi_unadjusted, stdarch_amdgpu))]
 #![cfg_attr(target_arch = "nvptx64", feature(stdarch_nvptx))]
 
-pub use amdgpu_macros::amdgpu_kernel;
+pub use amdgpu_macros::{KernelArg, amdgpu_kernel};
 
 pub mod atomic;
 pub mod bytes;

@@ -2,21 +2,32 @@
 
 use crate::{bf16, f8e4m3, f16};
 
-/// A plain value or a raw pointer to plain values: what a kernel takes.
+mod structure;
+pub use structure::{ByValue, Chain, Field, FieldRecord, NONE, Nothing, StructureRecord, element, identity};
+
+/// A plain value, a structure of plain values, or a raw pointer to either: what a kernel takes. Derive it for a structure.
 ///
 /// # Safety
-/// The type has a fixed size, holds no reference and is passed to a kernel as its bytes.
+/// The type has a fixed size, holds no reference and is passed to a kernel as its bytes. What the items say is so.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a kernel's argument",
     label = "not a plain value, nor a raw pointer to plain values",
-    note = "a kernel takes integers, floats (`f16`, `bf16` and `f8e4m3` of amdgpu_device included), `bool`, and \
-            `*const` or `*mut` to them"
+    note = "a kernel takes integers, floats (`f16`, `bf16` and `f8e4m3` of amdgpu_device included), `bool`, structures \
+            with `#[derive(KernelArg)]`, and `*const` or `*mut` to them"
 )]
 pub unsafe trait KernelArg: Copy {
-    /// 0: a value; 1: `*const`; 2: `*mut`.
+    /// 0: a value; 1: `*const`; 2: `*mut`; 3: a structure.
     const KIND: u32 = 0;
-    /// Name of the type, or of what the pointer points to.
+    /// Name of the type, or of what the pointer points to; of a structure, its [`identity`]. At most 16 bytes.
     const ELEMENT: &'static str;
+    /// What the entry takes in its place.
+    type Passed: Copy;
+    /// Records of the structure and of those in it, or [`Nothing`].
+    type Structures: 'static;
+    /// These records.
+    const STRUCTURES: Self::Structures;
+    /// The argument of what the entry took.
+    fn from_passed(passed: Self::Passed) -> Self;
 }
 
 macro_rules! plain {
@@ -24,22 +35,35 @@ macro_rules! plain {
         // SAFETY: a plain value
         unsafe impl KernelArg for $t {
             const ELEMENT: &'static str = stringify!($t);
+            type Passed = Self;
+            type Structures = Nothing;
+            const STRUCTURES: Nothing = NONE;
+            #[inline(always)]
+            fn from_passed(passed: Self) -> Self {
+                passed
+            }
         }
     )*};
 }
 plain!(bool u8 u16 u32 u64 usize i8 i16 i32 i64 isize f32 f64 f16 bf16 f8e4m3);
 
-// SAFETY: an address
-unsafe impl<T: KernelArg> KernelArg for *const T {
-    const KIND: u32 = 1;
-    const ELEMENT: &'static str = T::ELEMENT;
+macro_rules! pointers {
+    ($($kind:literal: $pointer:ty)*) => {$(
+        // SAFETY: an address
+        unsafe impl<T: KernelArg> KernelArg for $pointer {
+            const KIND: u32 = $kind;
+            const ELEMENT: &'static str = T::ELEMENT;
+            type Passed = Self;
+            type Structures = T::Structures;
+            const STRUCTURES: T::Structures = T::STRUCTURES;
+            #[inline(always)]
+            fn from_passed(passed: Self) -> Self {
+                passed
+            }
+        }
+    )*};
 }
-
-// SAFETY: an address
-unsafe impl<T: KernelArg> KernelArg for *mut T {
-    const KIND: u32 = 2;
-    const ELEMENT: &'static str = T::ELEMENT;
-}
+pointers!(1: *const T 2: *mut T);
 
 /// One argument in a [`Record`].
 #[repr(C)]

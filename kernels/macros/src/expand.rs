@@ -11,7 +11,7 @@ use crate::attribute::{Attribute, Launch};
 use crate::formula::{self, Formula, Scope};
 use crate::function::{Dims, Function, doc};
 use crate::instances::{Combination, combinations};
-use crate::json;
+use crate::{json, structure};
 
 /// The attributes of parameters.
 const PARAMETER_KEYS: [&str; 9] =
@@ -193,13 +193,29 @@ fn entry(function: &Function, combination: &Combination, callee: &TokenStream) -
     let name = &combination.name;
     // Another name in Rust than the function's, which it would hide.
     let entry = format_ident!("kernel_{name}", span = function.item.sig.ident.span());
-    let params: Vec<&Ident> = function.params.iter().map(|p| &p.name).collect();
-    let types = function.params.iter().map(|p| &p.ty);
+    // A parameter with the function's name would hide it.
+    let unhidden = |name: &Ident| match *name == function.item.sig.ident {
+        true => format_ident!("{name}_argument"),
+        false => name.clone(),
+    };
+    let params: Vec<Ident> = function.params.iter().map(|p| unhidden(&p.name)).collect();
+    let (types, values): (Vec<_>, Vec<_>) = std::iter::zip(&function.params, &params)
+        .map(|(p, name)| {
+            let ty = &p.ty;
+            match structure::is_plain(ty, combination) {
+                true => (quote!(#ty), quote!(#name)),
+                false => (
+                    quote!(<#ty as ::amdgpu_device::KernelArg>::Passed),
+                    quote!(<#ty as ::amdgpu_device::KernelArg>::from_passed(#name)),
+                ),
+            }
+        })
+        .unzip();
     quote! {
         #[cfg(any(target_arch = "amdgpu", target_arch = "nvptx64"))]
         #[unsafe(export_name = #name)]
         pub unsafe extern "gpu-kernel" fn #entry(#(#params: #types),*) {
-            unsafe { #callee(#(#params),*) }
+            unsafe { #callee(#(#values),*) }
         }
     }
 }
@@ -292,6 +308,7 @@ fn record(attribute: &Attribute, function: &Function, combination: &Combination)
     let count = function.params.len();
     let constants = constants.into_inner();
     let known = constants.len();
+    let structures = structure::records(function, combination);
     Ok(quote! {
         const LDS_BYTES: usize = #lds;
         const CONSTANTS: [u32; #known] = [#((#constants) as u32),*];
@@ -308,5 +325,6 @@ fn record(attribute: &Attribute, function: &Function, combination: &Combination)
                     [#(::amdgpu_device::record::Argument::of::<#types>()),*], CONSTANTS, FILE, TEXT,
                 );
         };
+        #structures
     })
 }

@@ -182,7 +182,8 @@ impl Param {
         | Type::ImplTrait(_)
         | Type::TraitObject(_) = &*input.ty
         {
-            let text = "a kernel takes plain values (such as `u32`, `f32`) and raw pointers to them";
+            let text = "a kernel takes plain values (such as `u32`, `f32`), structures with `#[derive(KernelArg)]`, and raw \
+                        pointers to either";
             return Err(Error::new_spanned(&input.ty, text));
         }
         let mut param = Param {
@@ -314,9 +315,14 @@ fn check_signature(item: &ItemFn) -> Result<()> {
     Ok(())
 }
 
-/// The text of the doc comment.
+/// The text of a function's doc comment.
 pub(crate) fn doc(item: &ItemFn) -> String {
-    let lines = item.attrs.iter().filter(|a| a.path().is_ident("doc")).filter_map(|a| {
+    doc_of(&item.attrs)
+}
+
+/// The text of the doc comment among an item's attributes.
+pub(crate) fn doc_of(attributes: &[syn::Attribute]) -> String {
+    let lines = attributes.iter().filter(|a| a.path().is_ident("doc")).filter_map(|a| {
         let syn::Meta::NameValue(meta) = &a.meta else { return None };
         let Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(text), .. }) = &meta.value else { return None };
         Some(text.value().trim().to_owned())

@@ -11,6 +11,7 @@ mod formula;
 mod function;
 mod instances;
 mod json;
+mod structure;
 
 /// Makes a function a GPU kernel, or several: one for each combination of its generic parameters' instances.
 ///
@@ -38,7 +39,8 @@ mod json;
 ///
 /// The function itself stays as it is, for the host too. For a GPU target each instance becomes an
 /// `extern "gpu-kernel"` entry; for AMD GPUs a record of its signature joins it in the code object, from which
-/// amdgpu-build generates the typed wrapper. Parameters are plain values (`KernelArg`) and raw pointers to them.
+/// amdgpu-build generates the typed wrapper. Parameters are plain values (`KernelArg`), structures of them with
+/// `#[derive(KernelArg)]`, and raw pointers to either.
 ///
 /// # Keys
 /// - `name = "…"`: name of the entry. `{T}` becomes the name of `T`'s instance. Default: the function's name.
@@ -93,4 +95,30 @@ mod json;
 #[proc_macro_attribute]
 pub fn amdgpu_kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
     expand::kernel(attribute.into(), item.into()).into()
+}
+
+/// Makes a structure an argument of kernels, by value or as what a pointer points to.
+///
+/// ```
+/// use amdgpu_device::prelude::*;
+///
+/// /// How to blur.
+/// #[derive(Clone, Copy, KernelArg)]
+/// #[repr(C)]
+/// pub struct Blur {
+///     /// Neighbours on each side.
+///     pub radius: u32,
+///     /// Of the neighbours, the nearest first.
+///     pub weights: [f32; 4],
+/// }
+/// ```
+///
+/// amdgpu-build writes a structure of the same name, fields and layout beside the typed wrappers, which take it.
+///
+/// Fields are plain values, structures that derive `KernelArg`, and arrays of either. Pointers are arguments of their own, so that
+/// lengths and layouts can be checked. Needed are `#[repr(C)]`, `Clone` and `Copy`, names for the fields and no generic
+/// parameters.
+#[proc_macro_derive(KernelArg)]
+pub fn kernel_arg(item: TokenStream) -> TokenStream {
+    structure::derive(item.into()).into()
 }

@@ -17,3 +17,5 @@ pub mod matrices;
 pub mod memory;
 #[cfg(feature = "messages")]
 pub mod messages;
+#[cfg(feature = "structures")]
+pub mod structures;

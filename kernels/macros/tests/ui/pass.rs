@@ -50,6 +50,29 @@ pub unsafe fn tensors(
     let _ = (numel, rank, sums, info, x, out, other);
 }
 
+/// How to blur.
+#[derive(Clone, Copy, KernelArg)]
+#[repr(C)]
+pub struct Blur {
+    pub radius: u32,
+    pub r#type: [Kind; 2],
+}
+
+#[derive(Clone, Copy, KernelArg)]
+#[repr(C, align(8))]
+pub struct Kind {
+    pub on: bool,
+}
+
+pub type Alias = Blur;
+pub type Real = f32;
+
+/// Structures by value and in memory, under another name too, and a parameter with the name of the function.
+#[amdgpu_kernel(name = "blur_{K}", K in [kinds: Kind, words: u32])]
+pub unsafe fn blur<K: KernelArg>(blur: Alias, scale: Real, kind: K, kinds: *mut Kind) {
+    let _ = (blur.r#type[0].on, scale, kind, kinds);
+}
+
 #[amdgpu_kernel]
 pub fn plain(lds: u32) {
     let _ = lds;

@@ -31,7 +31,7 @@ const CYLLAMA_4: &str = "cyllama-rocm==0.4.0 \
 const CYLLAMA_7: &str = "cyllama-rocm==0.7.0 \
                          --hash=sha256:e6ebb996d986f1add67a29300ded7781d50456c3f5311ae648f1d72a3b144b9c";
 
-const CLIENTS: [Client; 6] = [
+const CLIENTS: [Client; 7] = [
     Client {
         name: "gafime-rocm 0.4.7",
         script: "gafime_rocm.py",
@@ -67,6 +67,15 @@ const CLIENTS: [Client; 6] = [
                       --hash=sha256:1622118a038b0c6e16fa4a0305da62c8b3c15904ee1cc4d4e65846a25969e41e",
         python: Some("3.11"),
         targets: &["gfx1100", "gfx90a", "gfx942", "gfx1201"],
+    },
+    Client {
+        name: "tinygrad 0.14.0",
+        script: "tinygrad_ops.py",
+        argument: None,
+        requirement: "tinygrad==0.14.0 \
+                      --hash=sha256:d2a5bea33c637fdf105963632329876b3d3253d38295ac1ffd2ff81646d93be3",
+        python: None,
+        targets: &["gfx1100", "gfx90a", "gfx1201"],
     },
     Client {
         name: "cyllama-rocm 0.4.0",

@@ -33,10 +33,10 @@ fn check<T: Element + std::fmt::Debug>(
     let elements: Vec<T> = inp.iter().map(|&x| from(x)).collect();
     let rounded: Vec<f32> = elements.iter().map(|&x| to(x)).collect();
     let expected = blurred(&rounded, &blur);
-    let bound = blurred(&rounded.iter().map(|x| x.abs()).collect::<Vec<_>>(), &Blur {
-        weights: blur.weights.map(f32::abs),
-        ..blur
-    });
+    let bound = blurred(
+        &rounded.iter().map(|x| x.abs()).collect::<Vec<_>>(),
+        &Blur { weights: blur.weights.map(f32::abs), ..blur },
+    );
     for device in Device::all()? {
         let stream = device.stream()?;
         let x = DeviceBuffer::from_slice(&stream, &elements)?;
@@ -74,6 +74,22 @@ proptest! {
             blur_bf16(stream, LaunchConfig::auto(), count, blur, x, y)
         }).unwrap();
     }
+}
+
+#[test]
+fn a_single_element_is_spread() -> Result<()> {
+    let mut inp = [0.0; 9];
+    inp[4] = 10.0;
+    let count = inp.len();
+    for device in Device::all()? {
+        let stream = device.stream()?;
+        let x = DeviceBuffer::from_slice(&stream, &inp)?;
+        let mut y = DeviceBuffer::zeros(&stream, count)?;
+        let blur = Blur { radius: 2, weights: [0.4, 0.2, 0.1, 0.0] };
+        blur_f32(&stream, LaunchConfig::auto(), count, blur, &x, &mut y)?;
+        assert_eq!(y.to_vec()?, [0.0, 0.0, 1.0, 2.0, 4.0, 2.0, 1.0, 0.0, 0.0], "{device}");
+    }
+    Ok(())
 }
 
 fn mixed() -> (Mixed, Pair) {

@@ -17,7 +17,12 @@ pub struct Blur {
 /// # Safety
 /// The memory is what the attributes say, and no one else writes it.
 #[amdgpu_kernel(name = "blur_{T}", T in [f32, f16, bf16], launch(workgroup = 64, items = count))]
-pub unsafe fn blur<T: Float>(count: usize, blur: Blur, #[len(count)] inp: *const T, #[len(count)] out: *mut T) {
+pub unsafe fn blur<T: Float>(
+    count: usize,
+    blur: Blur,
+    #[len(count)] inp: *const T,
+    #[len(count)] out: *mut T,
+) {
     global_stride(count, |i| {
         let mut sum = 0.0;
         let mut distance = 0;
@@ -85,7 +90,13 @@ pub struct Pair {
 /// # Safety
 /// The memory is what the attribute says, and no one else writes it.
 #[amdgpu_kernel(launch(workgroup = 32, grid = [2, 1, 1]))]
-pub unsafe fn fields(before: u8, mut mixed: Mixed, mut pair: Pair, after: u32, #[len(64 * 15)] out: *mut f64) {
+pub unsafe fn fields(
+    before: u8,
+    mut mixed: Mixed,
+    mut pair: Pair,
+    after: u32,
+    #[len(64 * 15)] out: *mut f64,
+) {
     let [id, _] = amdgpu_device::id::global_2d();
     pair.a += id as u32;
     mixed.inner[id % 2].wide += id as f64;

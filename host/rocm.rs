@@ -42,10 +42,13 @@ unsafe impl AsStream for Stream {
     }
 }
 
+/// Rings by the number of their device and their stream's handle.
+type Rings = HashMap<(usize, usize), &'static Mutex<Staging>>;
+
 /// The ring for a stream of a device that is not ours. It stays when the stream is destroyed, for the next one of the device
 /// whose handle has the same value, as allocators reuse addresses.
 fn staging(device: usize, stream: usize) -> &'static Mutex<Staging> {
-    static RINGS: Mutex<Option<HashMap<(usize, usize), &'static Mutex<Staging>>>> = Mutex::new(None);
+    static RINGS: Mutex<Option<Rings>> = Mutex::new(None);
     let mut rings = RINGS.lock().unwrap_or_else(PoisonError::into_inner);
     rings.get_or_insert_default().entry((device, stream)).or_insert_with(|| Box::leak(Box::default()))
 }

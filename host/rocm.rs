@@ -37,14 +37,31 @@ unsafe impl AsStream for Stream {
         // SAFETY: the handle is live.
         unsafe { hip!(hipStreamGetDevice(raw, &mut ordinal))? };
         let device = Device::new(usize::try_from(ordinal).unwrap_or(0))?;
-        Ok(StreamRef { raw, device, staging: staging(raw as usize) })
+        let staging = staging(device.ordinal(), raw as usize);
+        Ok(StreamRef { raw, device, staging })
     }
 }
 
-/// The ring for a stream that is not ours. It stays when the stream is destroyed, for the next one whose handle
-/// has the same value, as allocators reuse addresses.
-fn staging(stream: usize) -> &'static Mutex<Staging> {
-    static RINGS: Mutex<Option<HashMap<usize, &'static Mutex<Staging>>>> = Mutex::new(None);
+/// Rings by the number of their device and their stream's handle.
+type Rings = HashMap<(usize, usize), &'static Mutex<Staging>>;
+
+/// The ring for a stream of a device that is not ours. It stays when the stream is destroyed, for the next one of the device
+/// whose handle has the same value, as allocators reuse addresses.
+fn staging(device: usize, stream: usize) -> &'static Mutex<Staging> {
+    static RINGS: Mutex<Option<Rings>> = Mutex::new(None);
     let mut rings = RINGS.lock().unwrap_or_else(PoisonError::into_inner);
-    rings.get_or_insert_default().entry(stream).or_insert_with(|| Box::leak(Box::default()))
+    rings.get_or_insert_default().entry((device, stream)).or_insert_with(|| Box::leak(Box::default()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// AMD's runtime gives a new stream the handle of one that is gone, also if that was of another device, whose memory the
+    /// ring is in.
+    #[test]
+    fn a_handle_has_a_ring_on_each_device() {
+        let (first, second) = (staging(0, 0x1000), staging(1, 0x1000));
+        assert!(!std::ptr::eq(first, second) && std::ptr::eq(first, staging(0, 0x1000)));
+    }
 }

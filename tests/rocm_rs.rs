@@ -120,6 +120,8 @@ fn the_rest_of_rocm_rs_hip_module_answers() {
     stream.synchronize().unwrap();
     b.copy_from_device(&a).unwrap();
     a.memset(0).unwrap();
+    // Neither waits, and a stream of this kind does not wait for them.
+    device.synchronize().unwrap();
     let pending = (
         b.copy_to_host_async(vec![0; 100], &stream).unwrap(),
         a.copy_to_host_async(vec![1; 3], &stream).unwrap(),

@@ -112,6 +112,31 @@ fn the_last_workgroup_of_an_axis_has_what_is_left() {
     assert_eq!(refused([1, 1, 1], [1024, 2, 1]), "WorkgroupSize");
 }
 
+/// What a kernel was compiled for is the runtime's business: a card needs registers for all waves.
+#[test]
+fn a_workgroup_may_be_larger_than_what_the_kernel_was_compiled_for() {
+    let window = Window::new();
+    let machine = window.machine(Gfx::Gfx1100);
+    let kernarg = window.page(3);
+    machine.place(kernarg, PAGE, "arguments", true).unwrap();
+    let run = |vgprs, block| {
+        // asm Gfx1100
+        let mut kernel = Kernel::new(Gfx::Gfx1100, "\n    s_nop 0 ; bf800000\n");
+        (kernel.max_workgroup_size, kernel.vgprs) = (256, vgprs);
+        let kernel = machine.adopt(&kernel.build(), window.page(8)).kernel("test").unwrap();
+        let result = machine
+            .launch_packet(&kernel, &packet(kernarg, [block, 1, 1], [block, 1, 1], LaunchOptions::default()));
+        result.map(|report| report.waves).map_err(|report| report.fault().kind())
+    };
+    assert_eq!(run(32, 512), Ok(16));
+    assert_eq!(run(32, 1024), Ok(32));
+    assert_eq!(run(32, 1025), Err("WorkgroupSize".into()));
+    // Six waves on each of four SIMD units.
+    assert_eq!(run(240, 768), Ok(24));
+    assert_eq!(run(240, 769), Err("WorkgroupSize".into()));
+    assert_eq!(run(256, 256), Ok(8));
+}
+
 #[test]
 fn a_smaller_workgroup_has_fewer_waves() {
     let window = Window::new();

@@ -17,6 +17,9 @@ use crate::say;
 use crate::signal::Signal;
 use crate::window::{Window, pointer};
 
+/// How the names of HIP's own kernels begin, which copy and fill.
+const BLIT: &str = "__amd_rocclr_";
+
 /// Bytes of a packet.
 const PACKET: u64 = 64;
 
@@ -298,7 +301,8 @@ impl Worker<'_> {
             }
         };
         self.ask_for_scratch(scratch, kernel.info().wave_size)?;
-        let is_own = self.device.programs.is_of_runtime(&self.device.machine, packet.u64(32));
+        let is_own = kernel.info().name.starts_with(BLIT)
+            || self.device.programs.is_of_runtime(&self.device.machine, packet.u64(32));
         let mut options = self.process.options.clone();
         // The runtime's own kernels are run as all others are, but what they do is not the program's doing.
         options.keep_going |= is_own;

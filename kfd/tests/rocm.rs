@@ -29,6 +29,11 @@ fn has(program: &str) -> bool {
 
 /// Builds a program of these tests or of HIP's; `None` where there is no hipcc.
 fn compile(name: &str) -> Option<PathBuf> {
+    compile_with(name, &[])
+}
+
+/// As [`compile`], with further options.
+fn compile_with(name: &str, options: &[&str]) -> Option<PathBuf> {
     if !has("hipcc") {
         return None;
     }
@@ -40,7 +45,7 @@ fn compile(name: &str) -> Option<PathBuf> {
     let source = sources.iter().map(|source| source.with_extension("hip")).find(|source| source.is_file());
     let mut hipcc = Command::new("hipcc");
     hipcc.args(["-O2", "-g"]).args(TARGETS.map(|target| format!("--offload-arch={target}")));
-    let output = hipcc.arg("-o").args([&program, &source.unwrap()]).output().unwrap();
+    let output = hipcc.arg("-o").args([&program, &source.unwrap()]).args(options).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     Some(program)
 }
@@ -100,15 +105,83 @@ fn passes(name: &str) {
 }
 
 macro_rules! programs {
-    ($($name:ident)*) => {$(
+    ($($name:ident)*) => {
+        const PASSING: &[&str] = &[$(stringify!($name)),*];
+        $(
         #[test]
         fn $name() {
             passes(stringify!($name));
         }
-    )*};
+        )*
+    };
 }
 
 programs! { vector_add shared_memory prefix_sum streams cooperative atomics shuffles globals copies device_printf }
+
+/// Programs of `hip/tests` that are not among those above, and why.
+const ELSEWHERE: [(&str, &str); 6] = [
+    ("device_assert", "a test of its own, since it ends badly"),
+    ("findings", "a test of its own, in check mode"),
+    ("graphs", "HIP before 6 ends captures well that a wait has broken"),
+    ("out_of_bounds", "allocations end where their page does here"),
+    ("race", "it is about reports, which `findings` has here"),
+    ("wastes", "it is about profiles, which journals have here as there"),
+];
+
+#[test]
+fn each_program_of_hip_is_run_or_has_a_reason() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../hip/tests/programs");
+    let mut names: Vec<String> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|end| end == "hip"))
+        .map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned())
+        .collect();
+    let mut known: Vec<&str> = PASSING.iter().copied().chain(ELSEWHERE.map(|(name, _)| name)).collect();
+    names.sort_unstable();
+    known.sort_unstable();
+    assert_eq!(names, known);
+}
+
+/// A program that uses one of ROCm's libraries, on a target; skipped where the library's headers are not.
+fn passes_with(name: &str, library: &str, target: &str) {
+    if !Path::new("/usr/include").join(library).is_dir() {
+        eprintln!("skipped: `apt-get install lib{library}-dev` gets {library}");
+        return;
+    }
+    let Some(program) = compile_with(name, &[&format!("-l{library}")]) else { return };
+    let output = on_cards(&program, target).output().unwrap();
+    let (out, err) = text(&output);
+    assert!(output.status.success() && out == format!("{name} passed\n"), "{target}:\n{out}\n{err}");
+}
+
+#[test]
+#[ignore = "needs librocrand-dev"]
+fn generators_of_rocrand_are_those_that_were_published() {
+    TARGETS.iter().for_each(|target| passes_with("random", "rocrand", target));
+}
+
+#[test]
+#[ignore = "needs librocsparse-dev, of 1.3 GB; waits of one workgroup for another take a minute"]
+fn triangular_solves_of_rocsparse_are_the_host_s() {
+    passes_with("sparse", "rocsparse", "gfx90a");
+}
+
+/// As this project loads AMD's libraries: their own functions come first, and so would the C library's.
+#[test]
+fn a_runtime_of_deep_scope_finds_the_driver() {
+    if !has("hipcc") {
+        return;
+    }
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("deep");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/deep.c");
+    let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
+    let done = Command::new(compiler).arg("-o").args([&program, &source]).arg("-ldl").status().unwrap();
+    assert!(done.success());
+    let output = on_cards(&program, "gfx90a,gfx1030").output().unwrap();
+    let (out, err) = text(&output);
+    assert_eq!(out, "code 0, count 2\n", "{err}");
+}
 
 #[test]
 fn memory_of_the_host_is_reached_where_it_is() {

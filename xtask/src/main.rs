@@ -17,6 +17,7 @@ mod new;
 mod newcomer;
 mod package;
 mod ptx;
+mod rocm;
 mod setup;
 mod shell;
 mod silicon;

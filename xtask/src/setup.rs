@@ -95,6 +95,25 @@ pub fn run(goal: For) -> Result<()> {
     Ok(())
 }
 
+/// Installs packages of Debian's that a check can do without; whether that was possible.
+pub fn try_packages(names: &[&str]) -> bool {
+    let root = Root::look();
+    if root == Root::No || !shell::in_path("apt-get") {
+        return false;
+    }
+    let mut command = root.command("apt-get");
+    command.args([
+        "install",
+        "--yes",
+        "--no-remove",
+        "--no-install-recommends",
+        "-qq",
+        "-o",
+        "Dpkg::Use-Pty=0",
+    ]);
+    shell::run(command.args(names).stdin(Stdio::null())).is_ok()
+}
+
 fn install(wants: Wants) -> Result<()> {
     let machine = Machine::look();
     let mut actions = plan(&apt::System, machine, wants);

@@ -7,7 +7,7 @@ use anyhow::{Result, bail, ensure};
 use crate::setup::{self, For};
 use crate::{
     candle, clients, crates, cudarc, dependent, device_cargo, documents, library, licences, newcomer,
-    package, shell,
+    package, rocm, shell,
 };
 
 type Check = (&'static str, fn(full: bool) -> Result<()>);
@@ -27,8 +27,9 @@ const CHECKS: [Check; 12] = [
     ("docs.rs build", docs_rs),
 ];
 
-/// Only with `--full`: other people's programs come from the network, Candle's own crates are large, the macros compile core once more, and packages are other crates.
-const FULL_CHECKS: [Check; 9] = [
+/// Only with `--full`: AMD's runtime takes many launches, other people's programs come from the network, Candle's own crates are large, the macros compile core once more, and packages are other crates.
+const FULL_CHECKS: [Check; 10] = [
+    ("ROCm", rocm::test),
     ("clients", clients::test),
     ("Candle", candle::check),
     ("project with Candle", dependent::candle),

@@ -19,6 +19,7 @@ use crate::exec::op::Dst;
 use crate::exec::pressure::live_vgprs;
 use crate::exec::wave::slot;
 use crate::exec::{Code, Tally, Wave};
+use crate::facts::{MAX_WORKGROUP, SIMDS};
 use crate::fault::{Fault, FaultReport};
 use crate::gfx::{Generation, Gfx};
 use crate::machine::{Kernel, Launch, PacketLaunch};
@@ -155,7 +156,10 @@ pub(crate) fn launch_packet(
     if grid.contains(&0) || block.contains(&0) || count.is_none() {
         return Err(refuse(Fault::Geometry { grid: workgroups, block }));
     }
-    if block.iter().any(|&n| n > 1024) || work_items > u64::from(info.max_workgroup_size) {
+    // The dispatcher knows registers, not what the kernel was compiled for: ROCm 6.4 copies with twice as many work-items.
+    let fits = SIMDS * info.waves_per_simd(gfx) * info.wave_size;
+    let limit = info.max_workgroup_size.max(fits.min(MAX_WORKGROUP));
+    if block.iter().any(|&n| n > MAX_WORKGROUP) || work_items > limit.into() {
         return Err(refuse(Fault::WorkgroupSize { size: work_items, limit: info.max_workgroup_size }));
     }
     if lds > gfx.lds_limit() {
@@ -216,7 +220,7 @@ fn check_geometry(info: &KernelInfo, gfx: Gfx, launch: &Launch<'_>) -> Result<(u
     {
         return Err(Fault::Geometry { grid, block });
     }
-    if block.iter().any(|&n| n > 1024) || work_items > u64::from(info.max_workgroup_size) {
+    if block.iter().any(|&n| n > MAX_WORKGROUP) || work_items > u64::from(info.max_workgroup_size) {
         return Err(Fault::WorkgroupSize { size: work_items, limit: info.max_workgroup_size });
     }
     let lds = u64::from(info.lds_size) + u64::from(dynamic_lds);

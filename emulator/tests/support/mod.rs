@@ -46,6 +46,7 @@ pub struct Kernel<'a> {
     pub lds: u32,
     pub scratch: u32,
     pub max_workgroup_size: u32,
+    pub vgprs: u32,
     /// Scalar registers before the workgroup ids.
     pub user_sgprs: u32,
     /// Dwords of arguments that go to scalar registers (gfx90a, gfx942).
@@ -66,6 +67,7 @@ impl<'a> Kernel<'a> {
             lds: 0,
             scratch: 0,
             max_workgroup_size: 1024,
+            vgprs: 32,
             user_sgprs: 2,
             preload: 0,
             split: gfx.generation() != Generation::Cdna,
@@ -188,7 +190,7 @@ impl<'a> Kernel<'a> {
                 ".kernarg_segment_align": 8,
                 ".group_segment_fixed_size": self.lds,
                 ".private_segment_fixed_size": self.scratch,
-                ".vgpr_count": 32,
+                ".vgpr_count": self.vgprs,
                 ".sgpr_count": 32,
                 ".wavefront_size": self.gfx.wave_size(),
                 ".max_flat_workgroup_size": self.max_workgroup_size,

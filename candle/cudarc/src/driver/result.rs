@@ -180,7 +180,7 @@ pub mod device {
     }
 
     /// The calling thread's.
-    pub(super) fn current() -> Result<Device, DriverError> {
+    pub(crate) fn current() -> Result<Device, DriverError> {
         let mut ordinal = 0;
         // SAFETY: writes the number.
         unsafe { super::hip::hip!(hipGetDevice(&mut ordinal))? };

@@ -61,7 +61,10 @@ impl CudaBlas {
     ///
     /// # Errors
     /// None; the signature is cudarc's.
-    pub unsafe fn set_stream(&mut self, stream: impl Into<Option<Arc<CudaStream>>>) -> Result<(), CublasError> {
+    pub unsafe fn set_stream(
+        &mut self,
+        stream: impl Into<Option<Arc<CudaStream>>>,
+    ) -> Result<(), CublasError> {
         self.stream = stream.into().unwrap_or_else(|| self.stream.context().default_stream());
         // SAFETY: both are live.
         unsafe { result::set_stream(self.handle, self.stream.cu_stream()) }
@@ -196,8 +199,7 @@ where
         products::distance("incy", incy)?;
         // Rows have distances where columns have none: yᵀ = xᵀ·op(A)ᵀ.
         let flipped = trans.flipped();
-        let (rows, columns) =
-            if flipped == sys::cublasOperation_t::CUBLAS_OP_T { (m, n) } else { (n, m) };
+        let (rows, columns) = if flipped == sys::cublasOperation_t::CUBLAS_OP_T { (m, n) } else { (n, m) };
         let config = GemmConfig {
             transa: sys::cublasOperation_t::CUBLAS_OP_N,
             transb: flipped,

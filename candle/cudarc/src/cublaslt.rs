@@ -55,7 +55,7 @@ impl Drop for CudaBlasLT {
 /// Memory for what algorithms need beside the matrices: none here, so that it is empty.
 #[derive(Clone, Debug)]
 pub struct Workspace {
-    pub(crate) buffer: CudaSlice<u8>,
+    _buffer: CudaSlice<u8>,
 }
 
 impl Workspace {
@@ -64,7 +64,7 @@ impl Workspace {
     /// # Errors
     /// What the runtime reports.
     pub fn new(stream: Arc<CudaStream>) -> Result<Workspace, DriverError> {
-        Ok(Workspace { buffer: stream.null()? })
+        Ok(Workspace { _buffer: stream.null()? })
     }
 }
 

@@ -132,13 +132,7 @@ pub(super) unsafe fn iamax(
 
 /// A product of two vectors, added to one number.
 fn inner(count: usize, [step_x, step_y]: [usize; 2], alpha: f64) -> GemmConfig {
-    GemmConfig {
-        transb: Transpose::Yes,
-        lda: step_x,
-        ldb: step_y,
-        alpha,
-        ..GemmConfig::new(1, 1, count)
-    }
+    GemmConfig { transb: Transpose::Yes, lda: step_x, ldb: step_y, alpha, ..GemmConfig::new(1, 1, count) }
 }
 
 /// # Safety
@@ -193,7 +187,8 @@ pub(super) unsafe fn nrm2(
             };
             let largest = queue.checked(read())?;
             let limit = if dtype == GemmType::F64 { 1000 } else { 120 };
-            let exponent = if largest.is_finite() && largest > 0.0 { largest.log2().floor() as i32 } else { 0 };
+            let exponent =
+                if largest.is_finite() && largest > 0.0 { largest.log2().floor() as i32 } else { 0 };
             let scale = f64::powi(2.0, -exponent.clamp(-limit, limit));
             scaled(queue, dtype, count, scale, (from, 1))?;
             gemm_of(queue, [dtype; 3], &inner(count, [1, 1], 1.0), [from, from], to)?;

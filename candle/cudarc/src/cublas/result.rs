@@ -7,8 +7,8 @@ use super::sys::{
 };
 use super::{level1, products};
 use crate::driver::DriverError;
-use candle_amdgpu::gemm::GemmType;
 use candle_amdgpu::f16;
+use candle_amdgpu::gemm::GemmType;
 use std::cell::RefCell;
 use std::ffi::{c_int, c_longlong, c_void};
 
@@ -19,7 +19,9 @@ pub enum CublasError {
     #[error(transparent)]
     Driver(#[from] DriverError),
     /// Operands of different types.
-    #[error("a product of {a} and {b} to {c}: A and B must have the same type, and C that or a wider one; convert them first")]
+    #[error(
+        "a product of {a} and {b} to {c}: A and B must have the same type, and C that or a wider one; convert them first"
+    )]
     MixedTypes {
         /// Elements of A.
         a: GemmType,
@@ -237,8 +239,8 @@ pub unsafe fn gemm_ex(
     // SAFETY: as promised by the caller.
     unsafe {
         gemm_strided_batched_ex(
-            handle, transa, transb, m, n, k, alpha, a, a_type, lda, 0, b, b_type, ldb, 0, beta, c, c_type, ldc, 0,
-            1, compute, algorithm,
+            handle, transa, transb, m, n, k, alpha, a, a_type, lda, 0, b, b_type, ldb, 0, beta, c, c_type,
+            ldc, 0, 1, compute, algorithm,
         )
     }
 }

@@ -84,7 +84,11 @@ unsafe fn free<T>(handle: *mut T) -> Result<(), CublasError> {
 ///
 /// # Safety
 /// There are as many bytes.
-unsafe fn value<T: Copy>(name: impl std::fmt::Debug, from: *const c_void, bytes: usize) -> Result<T, CublasError> {
+unsafe fn value<T: Copy>(
+    name: impl std::fmt::Debug,
+    from: *const c_void,
+    bytes: usize,
+) -> Result<T, CublasError> {
     if from.is_null() || bytes < size_of::<T>() {
         return not_offered(format!("{name:?} of {bytes} bytes: it has {}", size_of::<T>()));
     }
@@ -344,7 +348,8 @@ impl Plan {
         }
         let size = |name, value: i64| cublas::size(name, value);
         let number = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
-        let stride = |name, shape: &Shape| if shape.batch == d.batch { size(name, shape.stride) } else { Ok(0) };
+        let stride =
+            |name, shape: &Shape| if shape.batch == d.batch { size(name, shape.stride) } else { Ok(0) };
         let config = GemmConfig {
             transa,
             transb,
@@ -361,7 +366,8 @@ impl Plan {
             stride_c: stride("stride_d", &d)?,
             batch: size("batch", d.batch.into())?,
         };
-        let bias = if with_bias { Some((product.bias, size("stride_bias", product.bias_stride)?)) } else { None };
+        let bias =
+            if with_bias { Some((product.bias, size("stride_bias", product.bias_stride)?)) } else { None };
         Ok(Plan { types, config, c, activation, bias })
     }
 }
@@ -423,7 +429,8 @@ pub unsafe fn matmul(
     // SAFETY: as promised by the caller.
     unsafe {
         let plan = Plan::new(matmul_desc, [a_layout, b_layout, c_layout, d_layout])?;
-        let scale = get(matmul_desc)?.0.lock().unwrap_or_else(PoisonError::into_inner).compute.factor_type()?;
+        let scale =
+            get(matmul_desc)?.0.lock().unwrap_or_else(PoisonError::into_inner).compute.factor_type()?;
         let inner = get(handle)?.0;
         on_stream(inner, stream, |queue| {
             let Plan { types, mut config, c: shape, activation, bias } = plan;
@@ -431,13 +438,20 @@ pub unsafe fn matmul(
             config.beta = queue.factor(beta, scale)?;
             let (stream, dtype) = (queue.stream(), types[2]);
             let GemmConfig { m, n, ldc, stride_c, batch, .. } = config;
-            let at = |from: *const c_void, z: usize, stride: usize| from.byte_add(z * stride * bytes_of(dtype));
+            let at =
+                |from: *const c_void, z: usize, stride: usize| from.byte_add(z * stride * bytes_of(dtype));
             if config.beta != 0.0 && c != d.cast_const() {
                 let leading = cublas::size("ldc", shape.leading)?;
                 let stride = cublas::size("stride_c", shape.stride)?;
                 for z in 0..batch {
                     let (from, to) = (at(c, z, stride), at(d, z, stride_c).cast_mut());
-                    queue.checked(elementwise::copy_rows(stream, dtype, [n, m], (from, leading), (to, ldc)))?;
+                    queue.checked(elementwise::copy_rows(
+                        stream,
+                        dtype,
+                        [n, m],
+                        (from, leading),
+                        (to, ldc),
+                    ))?;
                 }
             }
             gemm_of(queue, types, &config, [a, b], d)?;
@@ -479,7 +493,12 @@ pub unsafe fn matmul(
 pub(super) struct Layout(pub sys::cublasLtMatrixLayout_t);
 
 impl Layout {
-    pub fn new(dtype: sys::cudaDataType, rows: u64, columns: u64, leading: i64) -> Result<Layout, CublasError> {
+    pub fn new(
+        dtype: sys::cudaDataType,
+        rows: u64,
+        columns: u64,
+        leading: i64,
+    ) -> Result<Layout, CublasError> {
         Ok(Layout(create_matrix_layout(dtype, rows, columns, leading)?))
     }
 

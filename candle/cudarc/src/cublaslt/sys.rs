@@ -2,7 +2,8 @@
 #![expect(non_camel_case_types, non_snake_case, reason = "cuBLASLt's names")]
 
 pub use super::result::{
-    cublasLtContext, cublasLtMatmulDescOpaque_t, cublasLtMatmulPreferenceOpaque_t, cublasLtMatrixLayoutOpaque_t,
+    cublasLtContext, cublasLtMatmulDescOpaque_t, cublasLtMatmulPreferenceOpaque_t,
+    cublasLtMatrixLayoutOpaque_t,
 };
 pub use crate::cublas::sys::{
     cublasComputeType_t, cublasOperation_t, cublasStatus_t, cudaDataType, cudaDataType_t, cudaStream_t,

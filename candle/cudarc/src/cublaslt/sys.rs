@@ -83,6 +83,12 @@ pub enum cublasLtMatmulDescAttributes_t {
     CUBLASLT_MATMUL_DESC_A_SCALE_POINTER = 17,
     /// A factor of B, of f8; there is none such here.
     CUBLASLT_MATMUL_DESC_B_SCALE_POINTER = 18,
+    /// A factor of C, of f8; there is none such here.
+    CUBLASLT_MATMUL_DESC_C_SCALE_POINTER = 19,
+    /// A factor of the result, of f8; there is none such here.
+    CUBLASLT_MATMUL_DESC_D_SCALE_POINTER = 20,
+    /// Where the largest number of a result of f8 goes; there is none such here.
+    CUBLASLT_MATMUL_DESC_AMAX_D_POINTER = 21,
     /// Type of the bias, a [`cudaDataType`]: that of the result.
     CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE = 26,
 }

@@ -28,7 +28,8 @@ pub fn run() -> Result<()> {
     let mut table = String::from("| module | names | here |\n| --- | ---: | ---: |\n");
     for module in MODULES {
         let ours = folder.join("cudarc/src");
-        let (theirs, mut ours) = (items(&theirs, module, Read::Definitions)?, items(&ours, module, Read::All)?);
+        let (theirs, mut ours) =
+            (items(&theirs, module, Read::Definitions)?, items(&ours, module, Read::All)?);
         // One type for both here, with its function.
         if module == "cublaslt" && ours.contains("result::CublasError") {
             ours.insert("result::cublasStatus_t::result".to_owned());
@@ -142,7 +143,11 @@ fn read(file: &Path, path: &[String], what: Read, items: &mut BTreeSet<String>) 
                 Block::Module(name.to_owned())
             } else if let Some(name) = after(item, &["trait "]) {
                 Block::Type(name.to_owned(), true)
-            } else if item.split(not_in_names).next().is_some_and(|name| item[name.len()..].starts_with("! {")) {
+            } else if item
+                .split(not_in_names)
+                .next()
+                .is_some_and(|name| item[name.len()..].starts_with("! {"))
+            {
                 Block::Call
             } else if item.starts_with("impl") && !item.contains(" for ") {
                 Block::Type(subject(item).to_owned(), false)
@@ -177,7 +182,10 @@ fn not_in_names(c: char) -> bool {
 fn handed_on(names: &str) -> impl Iterator<Item = &str> {
     let list = names.split_once('{').map_or(names, |(_, list)| list);
     let last = |path: &str| path.rfind(' ').into_iter().chain(path.rfind(':')).max().map_or(0, |at| at + 1);
-    list.split([',', '}', ';']).map(str::trim).map(move |path| &path[last(path)..]).filter(|name| !name.is_empty())
+    list.split([',', '}', ';'])
+        .map(str::trim)
+        .map(move |path| &path[last(path)..])
+        .filter(|name| !name.is_empty())
 }
 
 /// The name behind one of these words.
@@ -239,7 +247,8 @@ mod tests {
         );
         assert_eq!(found(Read::Definitions), expected);
         let all = found(Read::All);
-        let in_result = |names: &[&str]| names.iter().map(|name| format!("result::{name}")).collect::<Vec<_>>();
+        let in_result =
+            |names: &[&str]| names.iter().map(|name| format!("result::{name}")).collect::<Vec<_>>();
         assert!(in_result(&["D", "F", "H", "k", "m", "n"]).iter().all(|name| all.contains(name)), "{all:?}");
         assert!(!in_result(&["G", "I", "J", "l"]).iter().any(|name| all.contains(name)), "{all:?}");
     }

@@ -1,18 +1,21 @@
 //! cuBLAS and cuBLASLt by cudarc's names, beside the same on the host in f64.
 
-mod common;
-
-use common::{Error, context};
 use cudarc::cublas::sys::{self, cublasOperation_t, cublasPointerMode_t, cudaDataType_t};
 use cudarc::cublas::{
     Asum, AsumConfig, CudaBlas, Gemm, GemmConfig, Gemv, GemvConfig, GroupedGemm, GroupedGemmConfig,
     StridedBatchedConfig, result,
 };
 use cudarc::cublaslt::{Activation, CudaBlasLT, Matmul, MatmulConfig};
-use cudarc::driver::{CudaStream, DevicePtr, DevicePtrMut};
+use cudarc::driver::{CudaContext, CudaStream, DevicePtr, DevicePtrMut};
 use half::{bf16, f16};
 use std::ffi::c_void;
 use std::sync::Arc;
+
+type Error = Box<dyn std::error::Error>;
+
+fn context() -> Result<Arc<CudaContext>, Error> {
+    Ok(CudaContext::new(0)?)
+}
 
 const N: cublasOperation_t = cublasOperation_t::CUBLAS_OP_N;
 const T: cublasOperation_t = cublasOperation_t::CUBLAS_OP_T;

@@ -70,7 +70,8 @@ fn a_context_has_limits_and_a_name_of_its_own() -> Result<(), Error> {
     context.set_cache_config(CUfunc_cache::CU_FUNC_CACHE_PREFER_EQUAL)?;
     assert_eq!(context.get_cache_config()?, CUfunc_cache::CU_FUNC_CACHE_PREFER_NONE);
     // SAFETY: it has no preconditions.
-    assert_eq!(unsafe { ctx::create_v4(std::ptr::null_mut(), 0, 0)? }, context.cu_ctx());
+    let handle = unsafe { ctx::create_v4(std::ptr::null_mut(), 0, 0)? };
+    assert_eq!(handle, context.cu_ctx());
     let error = CUresult::CUDA_ERROR_INVALID_VALUE.result().unwrap_err();
     assert_eq!(error.error_name()?, c"hipErrorInvalidValue");
     assert_eq!(error.error_string()?, c"invalid argument");

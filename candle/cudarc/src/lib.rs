@@ -15,17 +15,17 @@
 //! - A launch with nothing to do (a grid with a zero) does nothing, where CUDA reports an invalid value.
 
 pub mod cublas;
+pub mod cublaslt;
 pub mod cudnn;
 pub mod curand;
 pub mod driver;
+mod elementwise;
 pub mod nccl;
 pub mod nvrtc;
 
 // What cudarc has and this crate does not. The features of these names can be turned on and do nothing; rustc quotes the line
 // below where one of the modules is used.
 
-#[cfg(false)] // candle-amdgpu's cudarc does not offer it: use `cublas`, whose products run on this project's kernels
-pub mod cublaslt {}
 #[cfg(false)] // candle-amdgpu's cudarc does not offer it: no kernel here does Fourier transforms
 pub mod cufft {}
 #[cfg(false)] // candle-amdgpu's cudarc does not offer it: read the file, then use `memcpy_htod`

@@ -111,14 +111,61 @@ pub(crate) fn bytes_of(text: &str) -> Option<Result<Vec<u8>, String>> {
     Some(Ok(bytes))
 }
 
-/// An error of a compiler that does not exist here: it has no values.
+/// Why CUDA C++ is not compiled: there is no compiler of it here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CompileError {}
+pub enum CompileError {
+    /// The only reason.
+    NotOffered,
+}
 
 impl fmt::Display for CompileError {
-    fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {}
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "candle-amdgpu's cudarc does not compile CUDA C++: write the kernel in Rust (`cargo xtask new --candle NAME` makes such a \
+             crate), and load `MODULE.ptx()`; or compile it with hipcc, and load its code object by `Ptx::from_binary` or `Ptx::from_file`",
+        )
     }
+}
+
+/// How NVRTC would compile. None of it makes a difference here.
+#[derive(Clone, Debug, Default)]
+pub struct CompileOptions {
+    /// Whether denormals become zero.
+    pub ftz: Option<bool>,
+    /// Whether roots are exact.
+    pub prec_sqrt: Option<bool>,
+    /// Whether quotients are exact.
+    pub prec_div: Option<bool>,
+    /// Whether products and sums are fused.
+    pub fmad: Option<bool>,
+    /// Other options.
+    pub options: Vec<String>,
+    /// Whether all of this is fast.
+    pub use_fast_math: Option<bool>,
+    /// The most registers.
+    pub maxrregcount: Option<usize>,
+    /// Folders of headers.
+    pub include_paths: Vec<String>,
+    /// The target.
+    pub arch: Option<&'static str>,
+    /// The name of the program.
+    pub name: Option<String>,
+}
+
+/// Compiles CUDA C++, which cannot be done here.
+///
+/// # Errors
+/// Always: its text says what to do instead.
+pub fn compile_ptx<S: AsRef<str>>(_src: S) -> Result<Ptx, CompileError> {
+    Err(CompileError::NotOffered)
+}
+
+/// The same with options.
+///
+/// # Errors
+/// Always.
+pub fn compile_ptx_with_opts<S: AsRef<str>>(_src: S, _opts: CompileOptions) -> Result<Ptx, CompileError> {
+    Err(CompileError::NotOffered)
 }
 
 impl std::error::Error for CompileError {}
@@ -139,6 +186,13 @@ mod tests {
         for (len, expected) in examples.into_iter().enumerate() {
             assert_eq!(code_object_text(&b"foobar"[..len]), format!("{BASE64}{expected}"));
         }
+    }
+
+    #[test]
+    fn a_program_in_cuda_is_refused_with_what_to_do() {
+        let error = compile_ptx_with_opts("__global__ void f() {}", CompileOptions::default()).unwrap_err();
+        assert_eq!(compile_ptx("").unwrap_err(), error);
+        assert!(error.to_string().contains("write the kernel in Rust"), "{error}");
     }
 
     #[test]

@@ -105,8 +105,9 @@ pub fn page(rows: &[Row]) -> String {
          emulated device and on Candle's CPU backend: a decoder on a prompt and on one more token, others on one input. Of {run} that\n\
          the CPU runs, {agree} agree in every dtype that the CPU has for them. Where a number stands, the device ran; it is the largest\n\
          difference, as a fraction of the largest number of the output, from the CPU's result in f32, with weights and inputs rounded to\n\
-         the dtype. Models that are large whatever their configuration run in f32 alone. At most {:.0e} is agreement in f32, {:.0e} in f16, {:.0e} in bf16, and {:.0e} for quantized weights, where the\n\
-         CPU has the values of the weights in f32 and the device rounds what they are multiplied by to 8 bits, as Candle does on CUDA.\n\n\
+         the dtype. Models that are large whatever their configuration run in f32 alone. At most {:.0e} is agreement in f32, {:.0e} in\n\
+         f16, {:.0e} in bf16, and {:.0e} for quantized weights, where the CPU has the values of the weights in f32 and the device rounds\n\
+         what they are multiplied by to 8 bits, as Candle does on CUDA.\n\n\
          This page is written by a program, from runs:\n\n    \
          cd candle && cargo run --bin models -- --write ../guide/src/models.md\n\n\
          `cargo run --bin models -- --only llama` runs some of them. `cargo test` in `candle/` runs a sample, and\n\

@@ -1,6 +1,10 @@
 //! Devices.
 
-use super::sys::{CUdevice, CUdevice_attribute};
+use super::result::hip::refused;
+use super::sys::{
+    CUcontext, CUctx_flags, CUctxCigParam, CUdevice, CUdevice_attribute, CUfunc_cache, CUlimit, CUstream,
+    CUuuid,
+};
 use super::{CudaModule, CudaStream, DriverError, result};
 use crate::nvrtc::Ptx;
 use candle_amdgpu::{Device, Stream};
@@ -14,6 +18,8 @@ pub struct CudaContext {
     /// The queue of [`CudaContext::per_thread_stream`].
     stream: Stream,
     ordered: AtomicBool,
+    /// Whether there has been another queue.
+    several: AtomicBool,
 }
 
 impl PartialEq for CudaContext {
@@ -32,7 +38,147 @@ impl CudaContext {
     pub fn new(ordinal: usize) -> Result<Arc<CudaContext>, DriverError> {
         let device = Device::new(ordinal).map_err(DriverError::without_device)?;
         let stream = device.stream().map_err(|error| DriverError::new(&device, error))?;
-        Ok(Arc::new(CudaContext { device, stream, ordered: AtomicBool::new(true) }))
+        let (ordered, several) = (AtomicBool::new(true), AtomicBool::new(false));
+        Ok(Arc::new(CudaContext { device, stream, ordered, several }))
+    }
+
+    /// The same: HIP has no further contexts of a device.
+    ///
+    /// # Errors
+    /// If there is no such device.
+    pub fn new_non_primary(ordinal: usize, _flags: u32) -> Result<Arc<CudaContext>, DriverError> {
+        CudaContext::new(ordinal)
+    }
+
+    /// A context in graphics, which HIP does not have.
+    ///
+    /// # Errors
+    /// Always.
+    pub fn new_cig(
+        _ordinal: usize,
+        _flags: u32,
+        _cig_params: &mut CUctxCigParam,
+    ) -> Result<Arc<CudaContext>, DriverError> {
+        Err(refused("cuCtxCreate_v4", "HIP has no contexts in graphics; use `CudaContext::new`"))
+    }
+
+    /// The device of a context.
+    ///
+    /// # Safety
+    /// The context is that of [`CudaContext::cu_ctx`] or of [`result::primary_ctx::retain`].
+    ///
+    /// # Errors
+    /// If there is none.
+    pub unsafe fn from_raw_context(
+        _ordinal: usize,
+        _cu_device: CUdevice,
+        cu_ctx: CUcontext,
+    ) -> Result<Arc<CudaContext>, DriverError> {
+        CudaContext::new(cu_ctx.addr().wrapping_sub(1))
+    }
+
+    /// Whether it is the device's own, as all are.
+    pub fn is_primary(&self) -> bool {
+        true
+    }
+
+    /// What `result`'s functions take.
+    pub fn cu_ctx(&self) -> CUcontext {
+        std::ptr::without_provenance_mut(self.ordinal() + 1)
+    }
+
+    /// What tells the device from all others.
+    ///
+    /// # Errors
+    /// What the runtime reports.
+    pub fn uuid(&self) -> Result<CUuuid, DriverError> {
+        result::device::get_uuid(self.cu_device())
+    }
+
+    /// Makes threads sleep while they wait for the device.
+    ///
+    /// # Errors
+    /// What the runtime reports.
+    pub fn set_blocking_synchronize(&self) -> Result<(), DriverError> {
+        self.set_flags(CUctx_flags::CU_CTX_SCHED_BLOCKING_SYNC)
+    }
+
+    /// How threads wait for the device.
+    ///
+    /// # Errors
+    /// What the runtime reports.
+    pub fn set_flags(&self, flags: CUctx_flags) -> Result<(), DriverError> {
+        self.bind_to_thread()?;
+        result::ctx::set_flags(flags)
+    }
+
+    /// A limit of the device.
+    ///
+    /// # Errors
+    /// If it has no such limit.
+    pub fn get_limit(&self, limit: CUlimit) -> Result<usize, DriverError> {
+        self.bind_to_thread()?;
+        result::ctx::get_limit(limit)
+    }
+
+    /// Sets a limit of the device.
+    ///
+    /// # Errors
+    /// If it has no such limit, or not that value.
+    pub fn set_limit(&self, limit: CUlimit, value: usize) -> Result<(), DriverError> {
+        self.bind_to_thread()?;
+        result::ctx::set_limit(limit, value)
+    }
+
+    /// The preference between cache and workgroup memory (LDS): none.
+    ///
+    /// # Errors
+    /// None; the signature is cudarc's.
+    pub fn get_cache_config(&self) -> Result<CUfunc_cache, DriverError> {
+        result::ctx::get_cache_config()
+    }
+
+    /// Sets it, which makes no difference.
+    ///
+    /// # Errors
+    /// None; the signature is cudarc's.
+    pub fn set_cache_config(&self, config: CUfunc_cache) -> Result<(), DriverError> {
+        result::ctx::set_cache_config(config)
+    }
+
+    /// Whether there has been a queue beside the context's own.
+    pub fn is_in_multi_stream_mode(&self) -> bool {
+        self.several.load(Ordering::Relaxed)
+    }
+
+    /// Keeps an error that cannot be returned for the next synchronisation of the context's own queue.
+    pub fn record_err<T>(&self, result: Result<T, DriverError>) {
+        if let Err(error) = result {
+            self.stream.fail(error.reason().clone());
+        }
+    }
+
+    /// A queue by its address, which is kept alive; null is the context's own.
+    ///
+    /// # Safety
+    /// It is null or live, and of this device.
+    pub unsafe fn wrap_borrowed_stream(self: &Arc<Self>, cu_stream: CUstream) -> Arc<CudaStream> {
+        // SAFETY: as promised by the caller.
+        match unsafe { cu_stream.cast::<Stream>().as_ref() } {
+            Some(stream) => CudaStream::new(self.clone(), stream.clone()),
+            None => self.default_stream(),
+        }
+    }
+
+    /// A new queue; they have no priorities here.
+    ///
+    /// # Errors
+    /// What the runtime reports.
+    pub fn new_stream_with_priority(
+        self: &Arc<Self>,
+        _priority: i32,
+    ) -> Result<Arc<CudaStream>, DriverError> {
+        self.new_stream()
     }
 
     /// How many devices there are.
@@ -140,6 +286,7 @@ impl CudaContext {
     /// What the runtime reports.
     pub fn new_stream(self: &Arc<Self>) -> Result<Arc<CudaStream>, DriverError> {
         let stream = self.device.stream().map_err(|error| self.error(error))?;
+        self.several.store(true, Ordering::Relaxed);
         Ok(CudaStream::new(self.clone(), stream))
     }
 

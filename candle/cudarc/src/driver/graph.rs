@@ -14,6 +14,16 @@ pub struct CudaGraph {
     stream: Arc<CudaStream>,
 }
 
+impl CUstreamCaptureMode {
+    pub(super) fn mode(self) -> CaptureMode {
+        match self {
+            CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_GLOBAL => CaptureMode::Global,
+            CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL => CaptureMode::ThreadLocal,
+            CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED => CaptureMode::Relaxed,
+        }
+    }
+}
+
 impl CudaStream {
     /// Begins to record what is enqueued, rather than to run it. Host memory that is copied meanwhile is copied now: each run has
     /// the same numbers.
@@ -21,12 +31,7 @@ impl CudaStream {
     /// # Errors
     /// If it is recorded already, or what the runtime reports.
     pub fn begin_capture(&self, mode: CUstreamCaptureMode) -> Result<(), DriverError> {
-        let mode = match mode {
-            CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_GLOBAL => CaptureMode::Global,
-            CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL => CaptureMode::ThreadLocal,
-            CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED => CaptureMode::Relaxed,
-        };
-        self.checked(self.stream().begin_capture(mode))
+        self.checked(self.stream().begin_capture(mode.mode()))
     }
 
     /// Ends it. Of the flags, `CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH` makes a difference here.

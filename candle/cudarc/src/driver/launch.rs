@@ -79,13 +79,42 @@ impl<'a> LaunchArgs<'a> {
         &mut self,
         config: LaunchConfig,
     ) -> Result<Option<(CudaEvent, CudaEvent)>, DriverError> {
+        let resolved = config.resolve(&self.function.function);
+        // SAFETY: as promised by the caller.
+        unsafe { self.launch_as(config, resolved) }
+    }
+
+    /// The same with exactly this geometry, for workgroups that may wait for each other: all of them run at the same time.
+    ///
+    /// # Safety
+    /// As for [`LaunchArgs::launch`].
+    ///
+    /// # Errors
+    /// If there are too few arguments, the device or the kernel does not support the geometry, or the device has no room for all
+    /// workgroups at once.
+    pub unsafe fn launch_cooperative(
+        &mut self,
+        config: LaunchConfig,
+    ) -> Result<Option<(CudaEvent, CudaEvent)>, DriverError> {
+        let [grid, block] = [config.grid_dim, config.block_dim].map(|(x, y, z)| [x, y, z]);
+        let lds_bytes = config.shared_mem_bytes;
+        let together = candle_amdgpu::LaunchConfig::Cooperative { grid, block, lds_bytes };
+        // SAFETY: as promised by the caller.
+        unsafe { self.launch_as(config, together) }
+    }
+
+    /// # Safety
+    /// As for [`LaunchArgs::launch`].
+    unsafe fn launch_as(
+        &mut self,
+        asked: LaunchConfig,
+        config: candle_amdgpu::LaunchConfig,
+    ) -> Result<Option<(CudaEvent, CudaEvent)>, DriverError> {
         if let Some(error) = self.refused.take() {
             return Err(error);
         }
         let function = &self.function.function;
         let args = if self.many.is_empty() { &self.few[..self.count] } else { &self.many[..] };
-        let asked = config;
-        let config = config.resolve(function);
         if let candle_amdgpu::LaunchConfig::Explicit { grid, .. } | candle_amdgpu::LaunchConfig::Rows { grid } =
             config
             && grid.contains(&0)

@@ -35,6 +35,24 @@ impl CudaContext {
     }
 }
 
+impl CudaContext {
+    /// As [`CudaContext::alloc_pinned`]. The flags, such as memory that the host writes alone, make no difference here.
+    ///
+    /// # Safety
+    /// None; the signature is cudarc's.
+    ///
+    /// # Errors
+    /// If there is no memory for them.
+    pub unsafe fn alloc_pinned_with_flags<T: DeviceRepr>(
+        self: &Arc<Self>,
+        len: usize,
+        _flags: u32,
+    ) -> Result<PinnedHostSlice<T>, DriverError> {
+        // SAFETY: it has no preconditions.
+        unsafe { self.alloc_pinned(len) }
+    }
+}
+
 impl<T> PinnedHostSlice<T> {
     /// The device that it was made for.
     pub fn context(&self) -> &Arc<CudaContext> {

@@ -1,12 +1,14 @@
 //! Calls by a device's number instead of its context, and by addresses and handles.
 
 mod handles;
-mod hip;
+pub(crate) mod hip;
 mod memory;
+mod objects;
 
 pub use super::DriverError;
-pub use handles::{ctx, event, launch_kernel, module, occupancy, primary_ctx};
+pub use handles::{ctx, event, launch_cooperative_kernel, launch_kernel, module, occupancy, primary_ctx};
 pub use memory::*;
+pub use objects::{external_memory, function, graph, mem_pool};
 
 /// Looks for devices. Nothing here needs it.
 ///
@@ -20,8 +22,12 @@ pub fn init() -> Result<(), DriverError> {
 pub mod stream {
     use super::DriverError;
     use super::hip::{hip, raw};
-    use crate::driver::sys::{CUevent, CUevent_wait_flags, CUstream, CUstreamCaptureStatus};
+    use crate::driver::sys::{
+        CUdeviceptr, CUevent, CUevent_wait_flags, CUgraph, CUmemAttach_flags, CUstream, CUstreamCaptureMode,
+        CUstreamCaptureStatus,
+    };
     use candle_amdgpu::{CaptureStatus, Stream};
+    use std::ffi::c_void;
     use std::ptr;
 
     /// How a queue works.
@@ -106,6 +112,65 @@ pub mod stream {
         stream.synchronize().map_err(|error| DriverError::new(stream.device(), error))
     }
 
+    /// Says which queue uses memory of [`malloc_managed`](super::malloc_managed). On AMD GPUs any may, so that it makes no difference.
+    ///
+    /// # Safety
+    /// It is such memory, and the queue is null or live.
+    ///
+    /// # Errors
+    /// None; the signature is cudarc's.
+    pub unsafe fn attach_mem_async(
+        _stream: CUstream,
+        _dptr: CUdeviceptr,
+        _num_bytes: usize,
+        _flags: CUmemAttach_flags,
+    ) -> Result<(), DriverError> {
+        Ok(())
+    }
+
+    /// Calls a function of the host once the work before it is done.
+    ///
+    /// # Safety
+    /// The queue is null or live, and the function may be called with the argument by any thread. It must not call the runtime.
+    ///
+    /// # Errors
+    /// What the runtime reports.
+    pub unsafe fn launch_host_function(
+        stream: CUstream,
+        func: unsafe extern "C" fn(*mut c_void),
+        arg: *mut c_void,
+    ) -> Result<(), DriverError> {
+        // SAFETY: as promised by the caller.
+        unsafe { hip!(hipLaunchHostFunc(raw(stream), Some(func), arg)) }
+    }
+
+    /// Begins to record what is enqueued, rather than to run it.
+    ///
+    /// # Safety
+    /// It is live.
+    ///
+    /// # Errors
+    /// If it is recorded already, or what the runtime reports.
+    pub unsafe fn begin_capture(stream: CUstream, mode: CUstreamCaptureMode) -> Result<(), DriverError> {
+        // SAFETY: as promised by the caller.
+        let stream = unsafe { &*stream.cast::<Stream>() };
+        stream.begin_capture(mode.mode()).map_err(|error| DriverError::new(stream.device(), error))
+    }
+
+    /// Ends it.
+    ///
+    /// # Safety
+    /// It is live.
+    ///
+    /// # Errors
+    /// If it is not recorded, or something happened that cannot be, or what the runtime reports.
+    pub unsafe fn end_capture(stream: CUstream) -> Result<CUgraph, DriverError> {
+        // SAFETY: as promised by the caller.
+        let stream = unsafe { &*stream.cast::<Stream>() };
+        let graph = stream.end_capture(false).map_err(|error| DriverError::new(stream.device(), error))?;
+        Ok(super::graph::keep(graph))
+    }
+
     /// Whether it is recorded.
     ///
     /// # Safety
@@ -128,10 +193,12 @@ pub mod stream {
 /// Facts about devices.
 pub mod device {
     use super::DriverError;
+    use super::hip::hip;
     use crate::driver::CudaContext;
-    use crate::driver::sys::{CUdevice, CUdevice_attribute};
+    use crate::driver::sys::{CUdevice, CUdevice_attribute, CUmemoryPool, CUuuid};
     use candle_amdgpu::Device;
     use std::mem::MaybeUninit;
+    use std::ptr;
 
     /// What a device is and can do.
     ///
@@ -179,11 +246,65 @@ pub mod device {
         Ok(usize::try_from(get_device(device)?.properties().total_memory).unwrap_or(usize::MAX))
     }
 
+    /// What tells it from all others.
+    ///
+    /// # Errors
+    /// If there is no such device.
+    pub fn get_uuid(dev: CUdevice) -> Result<CUuuid, DriverError> {
+        let mut uuid = MaybeUninit::zeroed();
+        // SAFETY: writes the bytes; zeros are valid if it does not.
+        let uuid = unsafe {
+            hip!(hipDeviceGetUuid(uuid.as_mut_ptr(), dev))?;
+            uuid.assume_init()
+        };
+        Ok(CUuuid { bytes: uuid.bytes })
+    }
+
+    /// The pool that a device has from the beginning.
+    ///
+    /// # Safety
+    /// Always safe here; the signature is cudarc's.
+    ///
+    /// # Errors
+    /// If there is no such device.
+    pub unsafe fn get_default_mem_pool(dev: CUdevice) -> Result<CUmemoryPool, DriverError> {
+        let mut pool = ptr::null_mut();
+        // SAFETY: writes the handle.
+        unsafe { hip!(hipDeviceGetDefaultMemPool(&mut pool, dev))? };
+        Ok(pool.cast())
+    }
+
+    /// The pool that a device takes from.
+    ///
+    /// # Safety
+    /// Always safe here; the signature is cudarc's.
+    ///
+    /// # Errors
+    /// If there is no such device.
+    pub unsafe fn get_mem_pool(dev: CUdevice) -> Result<CUmemoryPool, DriverError> {
+        let mut pool = ptr::null_mut();
+        // SAFETY: writes the handle.
+        unsafe { hip!(hipDeviceGetMemPool(&mut pool, dev))? };
+        Ok(pool.cast())
+    }
+
+    /// Makes a device take from a pool.
+    ///
+    /// # Safety
+    /// The pool is live.
+    ///
+    /// # Errors
+    /// If there is no such device, or the pool is another's.
+    pub unsafe fn set_mem_pool(dev: CUdevice, pool: CUmemoryPool) -> Result<(), DriverError> {
+        // SAFETY: as promised by the caller.
+        unsafe { hip!(hipDeviceSetMemPool(dev, pool.cast())) }
+    }
+
     /// The calling thread's.
-    pub(super) fn current() -> Result<Device, DriverError> {
+    pub(crate) fn current() -> Result<Device, DriverError> {
         let mut ordinal = 0;
         // SAFETY: writes the number.
-        unsafe { super::hip::hip!(hipGetDevice(&mut ordinal))? };
+        unsafe { hip!(hipGetDevice(&mut ordinal))? };
         get_device(ordinal)
     }
 

@@ -1,5 +1,6 @@
 //! Memory of a device.
 
+use super::result::free_async;
 use super::{CudaContext, CudaStream, DeviceRepr, DriverError, SyncOnDrop};
 use candle_amdgpu::{DeviceBuffer, Error, bounds};
 use std::fmt;
@@ -13,12 +14,55 @@ pub struct CudaSlice<T> {
     pub(super) address: u64,
     pub(super) len: usize,
     pub(super) stream: Arc<CudaStream>,
-    /// Owns the memory, by its bytes.
-    _buffer: DeviceBuffer<u8>,
+    memory: Memory,
     element: PhantomData<T>,
 }
 
+/// What frees the memory.
+enum Memory {
+    /// It owns it, by its bytes.
+    Owned(DeviceBuffer<u8>),
+    Given(Given),
+}
+
+/// Memory of another origin, freed in the order of its queue when it is dropped.
+struct Given {
+    address: u64,
+    stream: Arc<CudaStream>,
+}
+
+impl Drop for Given {
+    fn drop(&mut self) {
+        // SAFETY: as promised to `upgrade_device_ptr`, it is such memory, and nothing that is enqueued later uses it.
+        let freed = unsafe { free_async(self.address, self.stream.cu_stream()) };
+        if let Err(error) = freed {
+            self.stream.stream().fail(error.reason().clone());
+        }
+    }
+}
+
+impl CudaStream {
+    /// A slice that owns memory of an address, and frees it.
+    ///
+    /// # Safety
+    /// It is that of [`CudaSlice::leak`] or of [`malloc_async`](super::result::malloc_async), has as many elements, and nobody else
+    /// frees it.
+    pub unsafe fn upgrade_device_ptr<T>(self: &Arc<Self>, cu_device_ptr: u64, len: usize) -> CudaSlice<T> {
+        let memory = Memory::Given(Given { address: cu_device_ptr, stream: self.clone() });
+        CudaSlice { address: cu_device_ptr, len, stream: self.clone(), memory, element: PhantomData }
+    }
+}
+
 impl<T> CudaSlice<T> {
+    /// The address of its memory, which is not freed, and whose queue lives on. See [`CudaStream::upgrade_device_ptr`].
+    pub fn leak(self) -> u64 {
+        match self.memory {
+            Memory::Owned(buffer) => std::mem::forget(buffer),
+            Memory::Given(given) => std::mem::forget(given),
+        }
+        self.address
+    }
+
     /// `len` elements of any bytes.
     pub(super) fn new(stream: &Arc<CudaStream>, len: usize) -> Result<CudaSlice<T>, DriverError> {
         let size = size_of::<T>();
@@ -26,7 +70,8 @@ impl<T> CudaSlice<T> {
         let buffer = bytes.and_then(|bytes| DeviceBuffer::alloc(stream.stream(), bytes));
         let buffer = stream.checked(buffer)?;
         let address = buffer.as_ptr() as u64;
-        Ok(CudaSlice { address, len, stream: stream.clone(), _buffer: buffer, element: PhantomData })
+        let (stream, memory) = (stream.clone(), Memory::Owned(buffer));
+        Ok(CudaSlice { address, len, stream, memory, element: PhantomData })
     }
 
     /// The number of elements.
@@ -263,6 +308,14 @@ pub struct CudaViewMut<'a, T> {
 }
 
 impl<'a, T> CudaViewMut<'a, T> {
+    /// Elements at an address.
+    ///
+    /// # Safety
+    /// There are as many as long as the view lives.
+    pub(super) unsafe fn at(address: u64, len: usize, stream: &'a Arc<CudaStream>) -> CudaViewMut<'a, T> {
+        CudaViewMut { address, len, stream, element: PhantomData }
+    }
+
     /// The number of elements.
     pub fn len(&self) -> usize {
         self.len

@@ -284,7 +284,7 @@ impl CudaStream {
             return SyncOnDrop(None);
         }
         self.order(owner);
-        SyncOnDrop(Some(Pair { user: self, owner }))
+        SyncOnDrop(Some(End::Order { user: self, owner }))
     }
 
     /// Later work of this queue starts after the work that is now in `other`. A failure cannot be returned here, so the next
@@ -307,25 +307,47 @@ impl Eq for CudaStream {}
 /// As long as it lives, a queue uses memory of another queue.
 #[derive(Debug)]
 #[must_use = "it ends the use of the memory when it is dropped"]
-pub struct SyncOnDrop<'a>(Option<Pair<'a>>);
+pub struct SyncOnDrop<'a>(Option<End<'a>>);
 
+/// What is done at the end.
 #[derive(Debug)]
-struct Pair<'a> {
-    user: &'a CudaStream,
-    owner: &'a CudaStream,
+enum End<'a> {
+    /// The owner waits for the user.
+    Order { user: &'a CudaStream, owner: &'a CudaStream },
+    /// The event moves to the present end of the queue.
+    Record(&'a CudaEvent, &'a CudaStream),
+    /// The host waits for the queue.
+    Wait(&'a CudaStream),
 }
 
-impl SyncOnDrop<'_> {
+impl<'a> SyncOnDrop<'a> {
     /// Memory that no queue owns.
     pub(super) fn none() -> Self {
         SyncOnDrop(None)
+    }
+
+    /// Moves an event, if there is one, to the end that a queue has when this is dropped.
+    pub fn record_event(event: &'a Option<CudaEvent>, stream: &'a CudaStream) -> Self {
+        SyncOnDrop(event.as_ref().map(|event| End::Record(event, stream)))
+    }
+
+    /// Waits for a queue when this is dropped.
+    pub fn sync_stream(stream: &'a CudaStream) -> Self {
+        SyncOnDrop(Some(End::Wait(stream)))
     }
 }
 
 impl Drop for SyncOnDrop<'_> {
     fn drop(&mut self) {
-        if let Some(Pair { user, owner }) = &self.0 {
-            owner.order(user);
+        let Some(end) = &self.0 else { return };
+        let (stream, result) = match end {
+            End::Order { user, owner } => return owner.order(user),
+            End::Record(event, stream) => (stream, event.record(stream)),
+            End::Wait(stream) => (stream, stream.synchronize()),
+        };
+        // A failure cannot be returned here, so the next synchronisation reports it.
+        if let Err(error) = result {
+            stream.stream.fail(error.reason().clone());
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Handles, and the constants that Candle asks for, under CUDA's names.
-#![expect(non_camel_case_types, reason = "CUDA's names")]
+#![expect(non_camel_case_types, non_snake_case, reason = "CUDA's names")]
 
-use std::ffi::{c_int, c_void};
+use std::ffi::{c_char, c_int, c_uint, c_void};
 
 /// An address in the memory of a device.
 pub type CUdeviceptr = u64;
@@ -200,4 +200,235 @@ impl CUmemLocation {
     pub(crate) fn ordinal(self) -> c_int {
         if self.type_ == CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE { self.id } else { -1 }
     }
+}
+
+/// A pool of memory, by HIP's handle.
+pub type CUmemoryPool = *mut c_void;
+
+/// Memory of another program, by HIP's handle.
+pub type CUexternalMemory = *mut c_void;
+
+/// Bytes of workgroup memory (LDS) for a workgroup of that size.
+pub type CUoccupancyB2DSize = Option<extern "C" fn(block_size: c_int) -> usize>;
+
+/// What tells a device from all others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CUuuid {
+    /// Its bytes.
+    pub bytes: [c_char; 16],
+}
+
+/// How a call ended, by the numbers that CUDA and HIP share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum CUresult {
+    /// As it should.
+    CUDA_SUCCESS = 0,
+    /// An argument is impossible.
+    CUDA_ERROR_INVALID_VALUE = 1,
+    /// There is no memory.
+    CUDA_ERROR_OUT_OF_MEMORY = 2,
+    /// The runtime cannot be used.
+    CUDA_ERROR_NOT_INITIALIZED = 3,
+    /// There is no device.
+    CUDA_ERROR_NO_DEVICE = 100,
+    /// There is no such device.
+    CUDA_ERROR_INVALID_DEVICE = 101,
+    /// A module is none.
+    CUDA_ERROR_INVALID_IMAGE = 200,
+    /// There is no such context.
+    CUDA_ERROR_INVALID_CONTEXT = 201,
+    /// There is no code for the device.
+    CUDA_ERROR_NO_BINARY_FOR_GPU = 209,
+    /// There is no such object.
+    CUDA_ERROR_INVALID_HANDLE = 400,
+    /// There is nothing of that name.
+    CUDA_ERROR_NOT_FOUND = 500,
+    /// It is not done yet.
+    CUDA_ERROR_NOT_READY = 600,
+    /// A kernel has used memory that is not there.
+    CUDA_ERROR_ILLEGAL_ADDRESS = 700,
+    /// A launch asks for too much.
+    CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES = 701,
+    /// A kernel has failed.
+    CUDA_ERROR_LAUNCH_FAILED = 719,
+    /// The workgroups do not fit at once.
+    CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE = 720,
+    /// It cannot be done here.
+    CUDA_ERROR_NOT_SUPPORTED = 801,
+    /// Something else.
+    CUDA_ERROR_UNKNOWN = 999,
+}
+
+/// What can be asked of a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum CUfunction_attribute_enum {
+    /// Most lanes of a workgroup.
+    CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK = 0,
+    /// Its own bytes of workgroup memory (LDS).
+    CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES = 1,
+    /// Bytes of constant memory.
+    CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES = 2,
+    /// Bytes of scratch memory of a lane.
+    CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES = 3,
+    /// Vector registers of a lane.
+    CU_FUNC_ATTRIBUTE_NUM_REGS = 4,
+    /// The version of PTX; on AMD GPUs, what HIP says in its place.
+    CU_FUNC_ATTRIBUTE_PTX_VERSION = 5,
+    /// The version of the machine code.
+    CU_FUNC_ATTRIBUTE_BINARY_VERSION = 6,
+    /// Whether global memory is cached.
+    CU_FUNC_ATTRIBUTE_CACHE_MODE_CA = 7,
+    /// Most bytes of workgroup memory (LDS) at launch.
+    CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8,
+    /// A preference between cache and workgroup memory (LDS).
+    CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT = 9,
+    /// Of clusters of workgroups, which AMD GPUs have none of.
+    CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET = 10,
+    /// The same.
+    CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH = 11,
+    /// The same.
+    CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT = 12,
+    /// The same.
+    CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH = 13,
+    /// The same.
+    CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED = 14,
+    /// The same.
+    CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE = 15,
+}
+
+pub use CUfunction_attribute_enum as CUfunction_attribute;
+
+/// A preference between cache and workgroup memory (LDS), which are apart on AMD GPUs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum CUfunc_cache_enum {
+    /// None.
+    CU_FUNC_CACHE_PREFER_NONE = 0,
+    /// Workgroup memory.
+    CU_FUNC_CACHE_PREFER_SHARED = 1,
+    /// Cache.
+    CU_FUNC_CACHE_PREFER_L1 = 2,
+    /// Both alike.
+    CU_FUNC_CACHE_PREFER_EQUAL = 3,
+}
+
+pub use CUfunc_cache_enum as CUfunc_cache;
+
+/// A limit of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum CUlimit_enum {
+    /// Bytes of scratch memory of a lane for calls.
+    CU_LIMIT_STACK_SIZE = 0,
+    /// Bytes for what kernels print.
+    CU_LIMIT_PRINTF_FIFO_SIZE = 1,
+    /// Bytes that kernels can allocate.
+    CU_LIMIT_MALLOC_HEAP_SIZE = 2,
+    /// Of kernels that launch kernels, which AMD's cannot.
+    CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH = 3,
+    /// The same.
+    CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT = 4,
+}
+
+pub use CUlimit_enum as CUlimit;
+
+/// How a thread waits for its device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum CUctx_flags_enum {
+    /// As the runtime finds best.
+    CU_CTX_SCHED_AUTO = 0,
+    /// It polls.
+    CU_CTX_SCHED_SPIN = 1,
+    /// It polls, and lets other threads run.
+    CU_CTX_SCHED_YIELD = 2,
+    /// It sleeps.
+    CU_CTX_SCHED_BLOCKING_SYNC = 4,
+    /// The device can use pinned host memory.
+    CU_CTX_MAP_HOST = 8,
+}
+
+pub use CUctx_flags_enum as CUctx_flags;
+
+/// Parameters of a context. HIP has none.
+#[derive(Debug)]
+pub struct CUctxCreateParams {
+    _private: (),
+}
+
+/// Parameters of a context in graphics. HIP has none.
+#[derive(Debug)]
+pub struct CUctxCigParam {
+    _private: (),
+}
+
+/// How occupancy is computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum CUoccupancy_flags_enum {
+    /// As it is.
+    CU_OCCUPANCY_DEFAULT = 0,
+    /// Caching of global memory does not count. It makes no difference here.
+    CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE = 1,
+}
+
+pub use CUoccupancy_flags_enum as CUoccupancy_flags;
+
+/// What a pool is made of.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct CUmemPoolProps {
+    /// 1, pinned memory.
+    pub allocType: c_uint,
+    /// How other processes get it: 0, not at all.
+    pub handleTypes: c_uint,
+    /// 1, a device.
+    pub locationType: c_uint,
+    /// The number of the device.
+    pub locationId: c_int,
+    /// Null.
+    pub win32SecurityAttributes: *mut c_void,
+    /// Most bytes, or 0.
+    pub maxSize: usize,
+    /// Zeros.
+    pub reserved: [u8; 56],
+}
+
+impl CUmemPoolProps {
+    /// Those of a device's memory.
+    pub fn of_device(device: CUdevice) -> CUmemPoolProps {
+        CUmemPoolProps {
+            allocType: 1,
+            handleTypes: 0,
+            locationType: 1,
+            locationId: device,
+            win32SecurityAttributes: std::ptr::null_mut(),
+            maxSize: 0,
+            reserved: [0; 56],
+        }
+    }
+}
+
+/// What can be asked of a pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum CUmemPool_attribute {
+    /// Whether it reuses memory that an event has freed, an `i32`.
+    CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES = 1,
+    /// Whether it reuses memory that happens to be free, an `i32`.
+    CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC = 2,
+    /// Whether it may make a queue wait to reuse memory, an `i32`.
+    CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES = 3,
+    /// Unused bytes that it keeps, a `u64`.
+    CU_MEMPOOL_ATTR_RELEASE_THRESHOLD = 4,
+    /// Bytes that it has, a `u64`.
+    CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT = 5,
+    /// The most that it had, a `u64`.
+    CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH = 6,
+    /// Bytes that are used, a `u64`.
+    CU_MEMPOOL_ATTR_USED_MEM_CURRENT = 7,
+    /// The most that were, a `u64`.
+    CU_MEMPOOL_ATTR_USED_MEM_HIGH = 8,
 }

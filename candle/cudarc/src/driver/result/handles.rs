@@ -1,7 +1,7 @@
 //! Events, modules and launches by HIP's handles, and contexts, which are devices here.
 
 use super::DriverError;
-use super::hip::{hip, raw};
+use super::hip::{hip, raw, refused};
 use crate::driver::sys::{CUfunction, CUstream};
 use std::ffi::{c_uint, c_void};
 use std::ptr;
@@ -36,6 +36,38 @@ pub unsafe fn launch_kernel(
             raw(stream),
             kernel_params.as_mut_ptr(),
             ptr::null_mut(),
+        ))
+    }
+}
+
+/// The same for workgroups that may wait for each other: all of them run at the same time.
+///
+/// # Safety
+/// As for [`launch_kernel`].
+///
+/// # Errors
+/// If the device or the kernel does not support the geometry, or has no room for all workgroups at once.
+pub unsafe fn launch_cooperative_kernel(
+    f: CUfunction,
+    grid_dim: (c_uint, c_uint, c_uint),
+    block_dim: (c_uint, c_uint, c_uint),
+    shared_mem_bytes: c_uint,
+    stream: CUstream,
+    kernel_params: &mut [*mut c_void],
+) -> Result<(), DriverError> {
+    // SAFETY: as promised by the caller.
+    unsafe {
+        hip!(hipModuleLaunchCooperativeKernel(
+            f.cast(),
+            grid_dim.0,
+            grid_dim.1,
+            grid_dim.2,
+            block_dim.0,
+            block_dim.1,
+            block_dim.2,
+            shared_mem_bytes,
+            raw(stream),
+            kernel_params.as_mut_ptr(),
         ))
     }
 }
@@ -224,8 +256,8 @@ pub mod primary_ctx {
 
 /// The calling thread's device, as a context.
 pub mod ctx {
-    use super::{DriverError, hip, ptr};
-    use crate::driver::sys::CUcontext;
+    use super::{DriverError, c_uint, hip, ptr, refused};
+    use crate::driver::sys::{CUcontext, CUctx_flags, CUctxCreateParams, CUdevice, CUfunc_cache, CUlimit};
 
     /// Makes a device the calling thread's.
     ///
@@ -251,6 +283,85 @@ pub mod ctx {
         Ok(usize::try_from(ordinal).ok().map(|ordinal| ptr::without_provenance_mut(ordinal + 1)))
     }
 
+    /// A context of a device, which is the device.
+    ///
+    /// # Safety
+    /// Always safe here; the signature is cudarc's.
+    ///
+    /// # Errors
+    /// If there is no such device.
+    pub unsafe fn create_v3(_flags: c_uint, dev: CUdevice) -> Result<CUcontext, DriverError> {
+        // SAFETY: it has no preconditions.
+        unsafe { super::primary_ctx::retain(dev) }
+    }
+
+    /// The same with parameters, which must be null.
+    ///
+    /// # Safety
+    /// Always safe here; the signature is cudarc's.
+    ///
+    /// # Errors
+    /// If there is no such device, or for parameters.
+    pub unsafe fn create_v4(
+        ctx_create_params: *mut CUctxCreateParams,
+        flags: c_uint,
+        dev: CUdevice,
+    ) -> Result<CUcontext, DriverError> {
+        if !ctx_create_params.is_null() {
+            return Err(refused(
+                "cuCtxCreate_v4",
+                "HIP has no contexts of parts of a device, or of graphics",
+            ));
+        }
+        // SAFETY: it has no preconditions.
+        unsafe { create_v3(flags, dev) }
+    }
+
+    /// How the calling thread waits for its device.
+    ///
+    /// # Errors
+    /// What the runtime reports.
+    pub fn set_flags(flags: CUctx_flags) -> Result<(), DriverError> {
+        // SAFETY: any number may be passed.
+        unsafe { hip!(hipSetDeviceFlags(flags as c_uint)) }
+    }
+
+    /// A limit of the calling thread's device.
+    ///
+    /// # Errors
+    /// If it has no such limit.
+    pub fn get_limit(limit: CUlimit) -> Result<usize, DriverError> {
+        let mut value = 0;
+        // SAFETY: writes the number.
+        unsafe { hip!(hipDeviceGetLimit(&mut value, limit as c_uint))? };
+        Ok(value)
+    }
+
+    /// Sets a limit of the calling thread's device.
+    ///
+    /// # Errors
+    /// If it has no such limit, or not that value.
+    pub fn set_limit(limit: CUlimit, value: usize) -> Result<(), DriverError> {
+        // SAFETY: any numbers may be passed.
+        unsafe { hip!(hipDeviceSetLimit(limit as c_uint, value)) }
+    }
+
+    /// The preference between cache and workgroup memory (LDS): none, since they are apart on AMD GPUs.
+    ///
+    /// # Errors
+    /// None; the signature is cudarc's.
+    pub fn get_cache_config() -> Result<CUfunc_cache, DriverError> {
+        Ok(CUfunc_cache::CU_FUNC_CACHE_PREFER_NONE)
+    }
+
+    /// Sets it, which makes no difference.
+    ///
+    /// # Errors
+    /// None; the signature is cudarc's.
+    pub fn set_cache_config(_config: CUfunc_cache) -> Result<(), DriverError> {
+        Ok(())
+    }
+
     /// Waits for all work of the calling thread's device.
     ///
     /// # Errors
@@ -264,7 +375,7 @@ pub mod ctx {
 /// How many workgroups of a kernel run at once.
 pub mod occupancy {
     use super::{DriverError, hip};
-    use crate::driver::sys::CUfunction;
+    use crate::driver::sys::{CUfunction, CUfunction_attribute_enum, CUoccupancyB2DSize};
     use std::ffi::{c_int, c_uint};
 
     /// Workgroups of `block_size` lanes and so much workgroup memory (LDS) of a compute unit.
@@ -308,5 +419,115 @@ pub mod occupancy {
             ))?;
         }
         Ok(count)
+    }
+
+    /// Bytes of workgroup memory (LDS) that each workgroup can have at launch if so many of them are to run on a compute unit; 0 if
+    /// it has no room for as many.
+    ///
+    /// # Safety
+    /// The kernel is live.
+    ///
+    /// # Errors
+    /// If the sizes are impossible.
+    pub unsafe fn available_dynamic_shared_mem_per_block(
+        f: CUfunction,
+        num_blocks: c_int,
+        block_size: c_int,
+    ) -> Result<usize, DriverError> {
+        // SAFETY: as promised by the caller.
+        unsafe {
+            let fits = |bytes: usize| {
+                let running = max_active_block_per_multiprocessor(f, block_size, bytes)?;
+                Ok::<_, DriverError>(running >= num_blocks.max(1))
+            };
+            let most = CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+            let most = super::super::function::get_function_attribute(f, most)?;
+            let (mut low, mut high) = (0, usize::try_from(most).unwrap_or(0));
+            if !fits(low)? {
+                return Ok(0);
+            }
+            while low < high {
+                let middle = low + (high - low).div_ceil(2);
+                if fits(middle)? {
+                    low = middle;
+                } else {
+                    high = middle - 1;
+                }
+            }
+            Ok(low)
+        }
+    }
+
+    /// The fewest workgroups that fill the device, and the size of each of them.
+    ///
+    /// # Safety
+    /// The kernel is live.
+    ///
+    /// # Errors
+    /// What the runtime reports.
+    pub unsafe fn max_potential_block_size(
+        f: CUfunction,
+        block_size_to_dynamic_smem_size: CUoccupancyB2DSize,
+        dynamic_smem_size: usize,
+        block_size_limit: c_int,
+    ) -> Result<(i32, i32), DriverError> {
+        // SAFETY: as promised by the caller.
+        unsafe {
+            max_potential_block_size_with_flags(
+                f,
+                block_size_to_dynamic_smem_size,
+                dynamic_smem_size,
+                block_size_limit,
+                0,
+            )
+        }
+    }
+
+    /// The same with flags.
+    ///
+    /// # Safety
+    /// The kernel is live.
+    ///
+    /// # Errors
+    /// What the runtime reports.
+    pub unsafe fn max_potential_block_size_with_flags(
+        f: CUfunction,
+        block_size_to_dynamic_smem_size: CUoccupancyB2DSize,
+        dynamic_smem_size: usize,
+        block_size_limit: c_int,
+        flags: c_uint,
+    ) -> Result<(i32, i32), DriverError> {
+        let Some(bytes_of) = block_size_to_dynamic_smem_size else {
+            let (mut grid, mut block) = (0, 0);
+            // SAFETY: as promised by the caller; writes both.
+            unsafe {
+                hip!(hipModuleOccupancyMaxPotentialBlockSizeWithFlags(
+                    &mut grid,
+                    &mut block,
+                    f.cast(),
+                    dynamic_smem_size,
+                    block_size_limit,
+                    flags,
+                ))?;
+            }
+            return Ok((grid, block));
+        };
+        let device = super::super::device::current()?;
+        let properties = device.properties();
+        let number = |value: u32| i32::try_from(value).unwrap_or(i32::MAX);
+        let (wave, most) = (number(properties.wave_size).max(1), number(properties.max_workgroup_size));
+        let most = if block_size_limit > 0 { most.min(block_size_limit) } else { most };
+        let mut best = (0, 0, 0);
+        // The largest first, so that of several that fill it the fewest workgroups do.
+        for block in (1..=most / wave).rev().map(|waves| waves * wave) {
+            // SAFETY: as promised by the caller.
+            let running = unsafe {
+                max_active_block_per_multiprocessor_with_flags(f, block, bytes_of(block), flags).unwrap_or(0)
+            };
+            if running * block > best.0 {
+                best = (running * block, running, block);
+            }
+        }
+        Ok((best.1 * number(properties.compute_units()), best.2))
     }
 }

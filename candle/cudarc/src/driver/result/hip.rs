@@ -1,7 +1,7 @@
 //! HIP's C functions, and their codes as errors.
 
 use super::DriverError;
-use crate::driver::sys::CUstream;
+use crate::driver::sys::{CUresult, CUstream};
 use candle_amdgpu::{Error, Stream};
 use std::ffi::{CStr, c_char};
 use std::ptr;
@@ -14,9 +14,9 @@ macro_rules! hip {
         $crate::driver::result::hip::checked(stringify!($function), amdhip64::$function($($argument),*))
     }};
 }
-pub(super) use hip;
+pub(crate) use hip;
 
-pub(super) fn checked(call: &'static str, code: u32) -> Result<(), DriverError> {
+pub(crate) fn checked(call: &'static str, code: u32) -> Result<(), DriverError> {
     if code == 0 {
         return Ok(());
     }
@@ -35,7 +35,53 @@ pub(super) fn checked(call: &'static str, code: u32) -> Result<(), DriverError> 
 ///
 /// # Safety
 /// It is null or live.
-pub(super) unsafe fn raw(stream: CUstream) -> amdhip64::hipStream_t {
+pub(crate) unsafe fn raw(stream: CUstream) -> amdhip64::hipStream_t {
     // SAFETY: as promised by the caller.
     unsafe { stream.cast::<Stream>().as_ref() }.map_or(ptr::null_mut(), |stream| stream.as_raw().cast())
+}
+
+/// An error of what cannot be done here.
+pub(crate) fn refused(call: &'static str, why: &str) -> DriverError {
+    const NOT_SUPPORTED: u32 = 801;
+    let (name, description) = ("hipErrorNotSupported".to_owned(), "operation not supported".to_owned());
+    let detail = Some(format!("candle-amdgpu's cudarc does not offer it: {why}"));
+    DriverError::without_device(Error::Hip { call, code: NOT_SUPPORTED, name, description, detail })
+}
+
+impl DriverError {
+    /// The name that HIP has for it.
+    ///
+    /// # Errors
+    /// None; the signature is cudarc's.
+    pub fn error_name(&self) -> Result<&'static CStr, DriverError> {
+        // SAFETY: static text.
+        Ok(unsafe { CStr::from_ptr(amdhip64::hipGetErrorName(self.code())) })
+    }
+
+    /// HIP's words for it. Its own text, by `Display`, says more.
+    ///
+    /// # Errors
+    /// None; the signature is cudarc's.
+    pub fn error_string(&self) -> Result<&'static CStr, DriverError> {
+        // SAFETY: static text.
+        Ok(unsafe { CStr::from_ptr(amdhip64::hipGetErrorString(self.code())) })
+    }
+
+    /// HIP's number, 1 (an invalid value) for what was refused before HIP was called.
+    fn code(&self) -> u32 {
+        match self.reason() {
+            Error::Hip { code, .. } => *code,
+            _ => 1,
+        }
+    }
+}
+
+impl CUresult {
+    /// The error, if it is one.
+    ///
+    /// # Errors
+    /// If the result is not success.
+    pub fn result(self) -> Result<(), DriverError> {
+        checked("a function of the driver", self as u32)
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::DriverError;
 use super::hip::{hip, raw};
-use crate::driver::sys::{CUdeviceptr, CUmem_advise, CUmemAttach_flags, CUmemLocation, CUstream};
+use crate::driver::sys::{CUcontext, CUdeviceptr, CUmem_advise, CUmemAttach_flags, CUmemLocation, CUstream};
 use std::ffi::{c_uint, c_void};
 use std::ptr;
 
@@ -261,6 +261,28 @@ pub unsafe fn memcpy_dtod_sync(
 ) -> Result<(), DriverError> {
     // SAFETY: as promised by the caller.
     unsafe { hip!(hipMemcpyDtoD(dst as _, src as _, num_bytes)) }
+}
+
+/// Copies memory of one device to memory of another, in the order of a queue.
+///
+/// # Safety
+/// Contexts are those of [`primary_ctx::retain`](super::primary_ctx::retain); both sides have as many bytes; the queue is null or live.
+///
+/// # Errors
+/// What the runtime reports.
+pub unsafe fn memcpy_peer_async(
+    dst_ctx: CUcontext,
+    dst: CUdeviceptr,
+    src_ctx: CUcontext,
+    src: CUdeviceptr,
+    num_bytes: usize,
+    stream: CUstream,
+) -> Result<(), DriverError> {
+    let [to, from] = [dst_ctx, src_ctx].map(|ctx| i32::try_from(ctx.addr().wrapping_sub(1)).unwrap_or(-1));
+    // SAFETY: as promised by the caller.
+    unsafe {
+        hip!(hipMemcpyPeerAsync(dst as *mut c_void, to, src as *const c_void, from, num_bytes, raw(stream)))
+    }
 }
 
 /// Bytes of the calling thread's device that are free, and all.

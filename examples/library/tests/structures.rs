@@ -1,6 +1,8 @@
 //! Structures by value and in memory.
 
-use candle_amdgpu::{Device, DeviceBuffer, Element, Error, LaunchConfig, Result, bf16, f8e4m3, f16};
+use candle_amdgpu::{
+    Device, DeviceBuffer, Element, Error, LaunchConfig, Result, bf16, f8e4m3, f16,
+};
 use library::kernels::structures::*;
 use proptest::prelude::*;
 
@@ -35,7 +37,10 @@ fn check<T: Element + std::fmt::Debug>(
     let expected = blurred(&rounded, &blur);
     let bound = blurred(
         &rounded.iter().map(|x| x.abs()).collect::<Vec<_>>(),
-        &Blur { weights: blur.weights.map(f32::abs), ..blur },
+        &Blur {
+            weights: blur.weights.map(f32::abs),
+            ..blur
+        },
     );
     for device in Device::all()? {
         let stream = device.stream()?;
@@ -85,17 +90,32 @@ fn a_single_element_is_spread() -> Result<()> {
         let stream = device.stream()?;
         let x = DeviceBuffer::from_slice(&stream, &inp)?;
         let mut y = DeviceBuffer::zeros(&stream, count)?;
-        let blur = Blur { radius: 2, weights: [0.4, 0.2, 0.1, 0.0] };
+        let blur = Blur {
+            radius: 2,
+            weights: [0.4, 0.2, 0.1, 0.0],
+        };
         blur_f32(&stream, LaunchConfig::auto(), count, blur, &x, &mut y)?;
-        assert_eq!(y.to_vec()?, [0.0, 0.0, 1.0, 2.0, 4.0, 2.0, 1.0, 0.0, 0.0], "{device}");
+        assert_eq!(
+            y.to_vec()?,
+            [0.0, 0.0, 1.0, 2.0, 4.0, 2.0, 1.0, 0.0, 0.0],
+            "{device}"
+        );
     }
     Ok(())
 }
 
 fn mixed() -> (Mixed, Pair) {
     let inner = [
-        Inner { wide: 1.0e300, half: f16::from_f32(-2.5), on: true },
-        Inner { wide: -3.0, half: f16::from_f32(0.125), on: false },
+        Inner {
+            wide: 1.0e300,
+            half: f16::from_f32(-2.5),
+            on: true,
+        },
+        Inner {
+            wide: -3.0,
+            half: f16::from_f32(0.125),
+            on: false,
+        },
     ];
     let mixed = Mixed {
         byte: 200,
@@ -105,7 +125,13 @@ fn mixed() -> (Mixed, Pair) {
         tiny: f8e4m3::from_f32(-0.875),
         size: 1 << 40,
     };
-    (mixed, Pair { a: 0xffff_0000, b: -0.75 })
+    (
+        mixed,
+        Pair {
+            a: 0xffff_0000,
+            b: -0.75,
+        },
+    )
 }
 
 /// What `fields` writes for one work-item.
@@ -115,7 +141,23 @@ fn expected(id: usize) -> [f64; 15] {
     wide[id % 2] += id as f64;
     let a = pair.a + id as u32;
     let size = (mixed.size + a as usize) as f64;
-    [7.0, 200.0, wide[0], -2.5, 1.0, wide[1], 0.125, 0.0, -1234.0, 96.0, -0.875, size, a.into(), -0.75, 99.0]
+    [
+        7.0,
+        200.0,
+        wide[0],
+        -2.5,
+        1.0,
+        wide[1],
+        0.125,
+        0.0,
+        -1234.0,
+        96.0,
+        -0.875,
+        size,
+        a.into(),
+        -0.75,
+        99.0,
+    ]
 }
 
 #[test]
@@ -139,17 +181,43 @@ fn a_launch_by_name_takes_structures_too() -> Result<()> {
         let stream = device.stream()?;
         let mut out = DeviceBuffer::<f64>::zeros(&stream, 64 * 15)?;
         let function = device.load(&MODULE)?.function("fields")?;
-        let launch = function.launch_builder(&stream).value(7_u8).structure(&mixed).structure(&pair);
+        let launch = function
+            .launch_builder(&stream)
+            .value(7_u8)
+            .structure(&mixed)
+            .structure(&pair);
         // SAFETY: these are the kernel's arguments.
-        unsafe { launch.value(99_u32).memory_mut(&mut out).launch(LaunchConfig::auto())? };
+        unsafe {
+            launch
+                .value(99_u32)
+                .memory_mut(&mut out)
+                .launch(LaunchConfig::auto())?
+        };
         assert_eq!(out.to_vec()?[15 * 63..], expected(63), "{device}");
 
         // A structure of another size is refused before the launch.
-        let launch = function.launch_builder(&stream).value(7_u8).structure(&pair).structure(&mixed);
+        let launch = function
+            .launch_builder(&stream)
+            .value(7_u8)
+            .structure(&pair)
+            .structure(&mixed);
         // SAFETY: nothing is launched.
-        let error = unsafe { launch.value(99_u32).memory_mut(&mut out).launch(LaunchConfig::auto()) };
+        let error = unsafe {
+            launch
+                .value(99_u32)
+                .memory_mut(&mut out)
+                .launch(LaunchConfig::auto())
+        };
         assert!(
-            matches!(error, Err(Error::ArgumentSize { index: 1, given: 8, need: 64, .. })),
+            matches!(
+                error,
+                Err(Error::ArgumentSize {
+                    index: 1,
+                    given: 8,
+                    need: 64,
+                    ..
+                })
+            ),
             "{error:?} on {device}"
         );
     }
@@ -159,23 +227,52 @@ fn a_launch_by_name_takes_structures_too() -> Result<()> {
 #[test]
 fn memory_holds_structures() -> Result<()> {
     let bodies: Vec<Body> = (0..100)
-        .map(|i| Body { at: [i as f32, 50.0], velocity: [if i % 3 == 0 { -8.0 } else { 2.0 }, 0.25] })
+        .map(|i| Body {
+            at: [i as f32, 50.0],
+            velocity: [if i % 3 == 0 { -8.0 } else { 2.0 }, 0.25],
+        })
         .collect();
     let expected: Vec<Body> = bodies
         .iter()
         .map(|body| {
             let at = [0, 1].map(|axis| body.at[axis] + body.velocity[axis] * 0.5);
-            let turned = |axis: usize| if (0.0..=99.0).contains(&at[axis]) { 1.0 } else { -1.0 };
-            Body { at, velocity: [0, 1].map(|axis| body.velocity[axis] * turned(axis)) }
+            let turned = |axis: usize| {
+                if (0.0..=99.0).contains(&at[axis]) {
+                    1.0
+                } else {
+                    -1.0
+                }
+            };
+            Body {
+                at,
+                velocity: [0, 1].map(|axis| body.velocity[axis] * turned(axis)),
+            }
         })
         .collect();
     for device in Device::all()? {
         let stream = device.stream()?;
         let mut memory = DeviceBuffer::from_slice(&stream, &bodies)?;
-        step(&stream, LaunchConfig::auto(), bodies.len(), 0.5, 99.0, &mut memory)?;
+        step(
+            &stream,
+            LaunchConfig::auto(),
+            bodies.len(),
+            0.5,
+            99.0,
+            &mut memory,
+        )?;
         assert_eq!(memory.to_vec()?, expected, "{device}");
-        let short = step(&stream, LaunchConfig::auto(), bodies.len() + 1, 0.5, 99.0, &mut memory);
-        assert!(matches!(short, Err(Error::BufferTooShort { .. })), "{short:?}");
+        let short = step(
+            &stream,
+            LaunchConfig::auto(),
+            bodies.len() + 1,
+            0.5,
+            99.0,
+            &mut memory,
+        );
+        assert!(
+            matches!(short, Err(Error::BufferTooShort { .. })),
+            "{short:?}"
+        );
     }
     Ok(())
 }

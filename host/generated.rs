@@ -5,7 +5,7 @@ pub use crate::access::{DeviceRead, DeviceWrite, ReadOrNull, WriteOrNull};
 pub use crate::count::Dimensions;
 pub use crate::element::{Element, KernelStructure, bf16, f8e4m3, f16};
 pub use crate::kernel::{
-    AlongOf, Arg, ArgType, Field, Formula, Geometry, Kernel, LayoutOf, Module, Object, Structure, TensorOf,
+    AlongOf, Arg, ArgType, Formula, Geometry, Kernel, LayoutOf, Module, Object, TensorOf,
 };
 pub use crate::{AsStream, Count, LaunchConfig, Layout, Result};
 

@@ -125,8 +125,6 @@ pub struct Arg {
     pub ty: ArgType,
     /// Its size in bytes.
     pub size: u32,
-    /// The structure that it is or points to, if it is not a scalar.
-    pub structure: Option<&'static Structure>,
     /// Whether the pointer may be null.
     pub nullable: bool,
     /// How many elements the memory must have at least.
@@ -154,7 +152,6 @@ impl Arg {
             name,
             ty,
             size,
-            structure: None,
             nullable: false,
             len: None,
             layout: None,
@@ -330,38 +327,6 @@ impl Kernel {
 pub(crate) fn is_named(formula: &str, name: &str) -> bool {
     let mut words = formula.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '.'));
     words.any(|word| word.split('.').next() == Some(name))
-}
-
-/// A structure among a kernel's arguments, laid out as in C.
-#[derive(Debug)]
-pub struct Structure {
-    /// Its name.
-    pub name: &'static str,
-    /// Its doc comment.
-    pub doc: &'static str,
-    /// Its size in bytes.
-    pub size: u32,
-    /// Its alignment in bytes.
-    pub align: u32,
-    /// The fields, in order.
-    pub fields: &'static [Field],
-}
-
-/// A field of a [`Structure`].
-#[derive(Debug)]
-pub struct Field {
-    /// Its name.
-    pub name: &'static str,
-    /// Where it begins, in bytes.
-    pub offset: u32,
-    /// How many elements it has, if it is an array.
-    pub count: Option<u32>,
-    /// The type of the field, or of the array's elements.
-    pub ty: &'static str,
-    /// Bytes of one element.
-    pub element_size: u32,
-    /// The structure, if it is one.
-    pub structure: Option<&'static Structure>,
 }
 
 /// The Rust type of an argument.

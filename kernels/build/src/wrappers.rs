@@ -146,26 +146,6 @@ fn definition(out: &mut String, structure: &Structure) {
     }
 }
 
-/// The table's `Option<&Structure>`.
-fn structure(structure: Option<&Structure>) -> String {
-    let Some(Structure { name, doc, size, align, fields }) = structure else { return "None".to_owned() };
-    let fields = fields.iter().map(|field| {
-        format!(
-            "Field {{ name: {:?}, offset: {}, count: {:?}, ty: {:?}, element_size: {}, structure: {} }}",
-            field.name,
-            field.offset,
-            field.count,
-            field.ty,
-            field.element_size,
-            self::structure(field.structure.as_ref()),
-        )
-    });
-    format!(
-        "Some(&Structure {{ name: {name:?}, doc: {doc:?}, size: {size}, align: {align}, fields: &[{}] }})",
-        fields.collect::<Vec<_>>().join(", ")
-    )
-}
-
 fn table_entry(out: &mut String, formulas: &mut Formulas, family: &str, kernel: &Signature) {
     let Signature { name, doc, file, line, args, launch } = kernel;
     writeln!(
@@ -200,11 +180,10 @@ fn table_entry(out: &mut String, formulas: &mut Formulas, family: &str, kernel: 
         let promise = promises.iter().find(|(name, _)| *name == arg.name).map(|(_, text)| text);
         writeln!(
             out,
-            "Arg {{ name: {:?}, ty: {ty}, size: {}, structure: {}, nullable: {}, len: {}, layout: {layout}, tensors: &[{}], along: {along}, value: {}, \
+            "Arg {{ name: {:?}, ty: {ty}, size: {}, nullable: {}, len: {}, layout: {layout}, tensors: &[{}], along: {along}, value: {}, \
              requires: &[{}], promise: {promise:?}, align: {} }},",
             arg.name,
             arg.size,
-            structure(arg.structure.as_ref()),
             arg.nullable,
             formulas.optional(kernel, arg.len.as_deref()),
             tensors.join(", "),

@@ -10,9 +10,9 @@ use crate::instances::Combination;
 use crate::json;
 
 /// Types that a kernel takes as they are.
-const PLAIN: [&str; 15] = [
+const PLAIN: [&str; 16] = [
     "bool", "u8", "u16", "u32", "u64", "usize", "i8", "i16", "i32", "i64", "isize", "f32", "f64", "f16",
-    "bf16",
+    "bf16", "f8e4m3",
 ];
 
 /// Output of the derive macro.
@@ -141,7 +141,7 @@ fn has_plain_name(ty: &Type, combination: &Combination) -> bool {
         let value = &instance.value;
         return syn::parse2(quote!(#value)).is_ok_and(|ty: Type| has_plain_name(&ty, combination));
     }
-    last.ident == "f8e4m3" || PLAIN.iter().any(|plain| last.ident == plain)
+    PLAIN.iter().any(|plain| last.ident == plain)
 }
 
 /// Statics with the records of the structures among a kernel's parameters, beside its own.

@@ -231,13 +231,14 @@ pub unsafe fn cublasGemmBatchedEx(
     compute: cublasComputeType_t,
     _algorithm: cublasGemmAlgo_t,
 ) -> cublasStatus_t {
-    let problem = Problem {
+    let sizes = Sizes {
         operations: [transa, transb],
         mnk: [m, n, k],
         leading: [lda, ldb, ldc],
-        types: [a_type, b_type, c_type],
-        compute,
+        strides: [0; 3],
+        batch: 1,
     };
+    let problem = Problem { sizes, types: [a_type, b_type, c_type], compute };
     // SAFETY: as promised by the caller.
     cublasStatus_t::of(unsafe {
         handle::on(handle, |queue| {
@@ -288,13 +289,14 @@ pub unsafe fn cublasGemmGroupedBatchedEx(
             };
             let mut start = 0;
             for (group, count) in counts.into_iter().enumerate() {
-                let problem = Problem {
+                let sizes = Sizes {
                     operations: [*transa.add(group), *transb.add(group)],
                     mnk: [*m.add(group), *n.add(group), *k.add(group)],
                     leading: [*lda.add(group), *ldb.add(group), *ldc.add(group)],
-                    types: [a_type, b_type, c_type],
-                    compute,
+                    strides: [0; 3],
+                    batch: 1,
                 };
+                let problem = Problem { sizes, types: [a_type, b_type, c_type], compute };
                 let factors = [alpha, beta].map(|factors| factors.byte_add(group * factor));
                 problem.each(queue, factors, &all.part(start, count))?;
                 start += count;
@@ -306,9 +308,7 @@ pub unsafe fn cublasGemmGroupedBatchedEx(
 
 /// Products of the same sizes.
 struct Problem {
-    operations: [cublasOperation_t; 2],
-    mnk: [c_int; 3],
-    leading: [c_int; 3],
+    sizes: Sizes,
     types: [cudaDataType; 3],
     compute: cublasComputeType_t,
 }
@@ -364,17 +364,9 @@ impl Problem {
         let factors = unsafe { [queue.factor(factors[0], factor)?, queue.factor(factors[1], factor)?] };
         let [a, b, c] = &addresses.0;
         for ((a, b), c) in a.iter().zip(b).zip(c) {
-            let sizes = Sizes {
-                operations: self.operations,
-                mnk: self.mnk,
-                leading: self.leading,
-                strides: [0; 3],
-                batch: 1,
-            };
+            let operands = [*a as *const _, *b as *const _];
             // SAFETY: as promised by the caller.
-            unsafe {
-                products::gemm(queue, types, sizes, factors, [*a as *const _, *b as *const _], *c as *mut _)?;
-            }
+            unsafe { products::gemm(queue, types, self.sizes, factors, operands, *c as *mut _)? };
         }
         Ok(())
     }

@@ -46,15 +46,32 @@ unsafe fn deliver(
     }
 }
 
+/// A number that the host knows to where the handle's mode says.
+///
+/// # Safety
+/// There is room for it.
+unsafe fn deliver_known(queue: &Queue, number: &[u8], result: *mut c_void) -> Result<(), CublasError> {
+    // SAFETY: as promised by the caller.
+    unsafe {
+        match queue.mode {
+            cublasPointerMode_t::CUBLAS_POINTER_MODE_HOST => {
+                result.cast::<u8>().copy_from_nonoverlapping(number.as_ptr(), number.len());
+                Ok(())
+            }
+            cublasPointerMode_t::CUBLAS_POINTER_MODE_DEVICE => queue.checked(
+                DeviceViewMut::from_raw_parts(result.cast(), number.len(), queue.stream()).upload(number),
+            ),
+        }
+    }
+}
+
 /// A zero where the handle's mode says.
 ///
 /// # Safety
 /// There is room for it.
 unsafe fn deliver_zero(queue: &Queue, bytes: usize, result: *mut c_void) -> Result<(), CublasError> {
-    let mut zero = queue.checked(DeviceBuffer::<u8>::alloc(queue.stream(), bytes))?;
-    queue.checked(zero.fill_bytes(0))?;
     // SAFETY: as promised by the caller.
-    unsafe { deliver(queue, bytes, &zero, result) }
+    unsafe { deliver_known(queue, &[0; 8][..bytes], result) }
 }
 
 /// The absolute values, one behind another.
@@ -123,9 +140,7 @@ pub(super) unsafe fn iamax(
             let (from, to) = (address(&values), address(&found));
             queue.checked(elementwise::reduce(queue.stream(), "argmax", dtype, count, from, to))?;
             let at = queue.checked(elementwise::read::<u32>(queue.stream(), to))?;
-            let mut there = queue.checked(DeviceBuffer::<u8>::alloc(queue.stream(), 4))?;
-            queue.checked(there.upload(&(at + 1).to_ne_bytes()))?;
-            deliver(queue, 4, &there, result.cast())
+            deliver_known(queue, &(at + 1).to_ne_bytes(), result.cast())
         })
     }
 }
@@ -193,11 +208,8 @@ pub(super) unsafe fn nrm2(
             scaled(queue, dtype, count, scale, (from, 1))?;
             gemm_of(queue, [dtype; 3], &inner(count, [1, 1], 1.0), [from, from], to)?;
             let norm = queue.checked(read())?.sqrt() / scale;
-            let mut there = room(queue, dtype, 1)?;
             let (narrow, wide) = ((norm as f32).to_ne_bytes(), norm.to_ne_bytes());
-            let bytes = if dtype == GemmType::F64 { &wide[..] } else { &narrow };
-            queue.checked(there.upload(bytes))?;
-            deliver(queue, bytes.len(), &there, result)
+            deliver_known(queue, if dtype == GemmType::F64 { &wide } else { &narrow }, result)
         })
     }
 }

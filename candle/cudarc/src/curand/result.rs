@@ -118,42 +118,74 @@ pub mod generate {
     use super::{CurandError, curandGenerator_st, curandGenerator_t};
     use candle_amdgpu::gemm::GemmType;
 
-    /// Uniform numbers in (0, 1].
-    ///
-    /// # Safety
-    /// The generator is null or live, and there are as many elements in the device's memory.
-    ///
-    /// # Errors
-    /// What the runtime reports.
-    pub unsafe fn uniform_f32(
-        generator: curandGenerator_t,
-        out: *mut f32,
-        num: usize,
-    ) -> Result<(), CurandError> {
-        // SAFETY: as promised by the caller.
-        unsafe {
-            let generator = curandGenerator_st::get(generator)?;
-            generator.fill(out, num, |rng, stream, out| rng.fill_uniform_above_zero(stream, out))
-        }
+    macro_rules! floats {
+        ($($t:ident $data:ident: $uniform:ident $normal:ident $log_normal:ident;)*) => {$(
+            /// Uniform numbers in (0, 1].
+            ///
+            /// # Safety
+            /// The generator is null or live, and there are as many elements in the device's memory.
+            ///
+            /// # Errors
+            /// What the runtime reports.
+            pub unsafe fn $uniform(
+                generator: curandGenerator_t,
+                out: *mut $t,
+                num: usize,
+            ) -> Result<(), CurandError> {
+                // SAFETY: as promised by the caller.
+                unsafe {
+                    let generator = curandGenerator_st::get(generator)?;
+                    generator.fill(out, num, |rng, stream, out| rng.fill_uniform_above_zero(stream, out))
+                }
+            }
+
+            /// Normal numbers.
+            ///
+            /// # Safety
+            /// As for [`uniform_f32`].
+            ///
+            /// # Errors
+            /// What the runtime reports.
+            pub unsafe fn $normal(
+                generator: curandGenerator_t,
+                out: *mut $t,
+                num: usize,
+                mean: $t,
+                std: $t,
+            ) -> Result<(), CurandError> {
+                // SAFETY: as promised by the caller.
+                unsafe {
+                    let generator = curandGenerator_st::get(generator)?;
+                    generator.fill(out, num, |rng, stream, out| rng.fill_normal(stream, mean, std, out))
+                }
+            }
+
+            /// Numbers whose logarithms are normal.
+            ///
+            /// # Safety
+            /// As for [`uniform_f32`].
+            ///
+            /// # Errors
+            /// What the runtime reports.
+            pub unsafe fn $log_normal(
+                generator: curandGenerator_t,
+                out: *mut $t,
+                num: usize,
+                mean: $t,
+                std: $t,
+            ) -> Result<(), CurandError> {
+                // SAFETY: as promised by the caller.
+                unsafe {
+                    let generator = curandGenerator_st::get(generator)?;
+                    generator.fill_log_normal(GemmType::$data, out, num, mean, std)
+                }
+            }
+        )*};
     }
 
-    /// Uniform numbers in (0, 1].
-    ///
-    /// # Safety
-    /// As for [`uniform_f32`].
-    ///
-    /// # Errors
-    /// What the runtime reports.
-    pub unsafe fn uniform_f64(
-        generator: curandGenerator_t,
-        out: *mut f64,
-        num: usize,
-    ) -> Result<(), CurandError> {
-        // SAFETY: as promised by the caller.
-        unsafe {
-            let generator = curandGenerator_st::get(generator)?;
-            generator.fill(out, num, |rng, stream, out| rng.fill_uniform_above_zero(stream, out))
-        }
+    floats! {
+        f32 F32: uniform_f32 normal_f32 log_normal_f32;
+        f64 F64: uniform_f64 normal_f64 log_normal_f64;
     }
 
     /// Random bits.
@@ -189,84 +221,6 @@ pub mod generate {
     ) -> Result<(), CurandError> {
         // SAFETY: as promised by the caller; each has two numbers of 32 bits.
         unsafe { uniform_u32(generator, out.cast(), 2 * num) }
-    }
-
-    /// Normal numbers.
-    ///
-    /// # Safety
-    /// As for [`uniform_f32`].
-    ///
-    /// # Errors
-    /// What the runtime reports.
-    pub unsafe fn normal_f32(
-        generator: curandGenerator_t,
-        out: *mut f32,
-        num: usize,
-        mean: f32,
-        std: f32,
-    ) -> Result<(), CurandError> {
-        // SAFETY: as promised by the caller.
-        unsafe {
-            let generator = curandGenerator_st::get(generator)?;
-            generator.fill(out, num, |rng, stream, out| rng.fill_normal(stream, mean, std, out))
-        }
-    }
-
-    /// Normal numbers.
-    ///
-    /// # Safety
-    /// As for [`uniform_f32`].
-    ///
-    /// # Errors
-    /// What the runtime reports.
-    pub unsafe fn normal_f64(
-        generator: curandGenerator_t,
-        out: *mut f64,
-        num: usize,
-        mean: f64,
-        std: f64,
-    ) -> Result<(), CurandError> {
-        // SAFETY: as promised by the caller.
-        unsafe {
-            let generator = curandGenerator_st::get(generator)?;
-            generator.fill(out, num, |rng, stream, out| rng.fill_normal(stream, mean, std, out))
-        }
-    }
-
-    /// Numbers whose logarithms are normal.
-    ///
-    /// # Safety
-    /// As for [`uniform_f32`].
-    ///
-    /// # Errors
-    /// What the runtime reports.
-    pub unsafe fn log_normal_f32(
-        generator: curandGenerator_t,
-        out: *mut f32,
-        num: usize,
-        mean: f32,
-        std: f32,
-    ) -> Result<(), CurandError> {
-        // SAFETY: as promised by the caller.
-        unsafe { curandGenerator_st::get(generator)?.fill_log_normal(GemmType::F32, out, num, mean, std) }
-    }
-
-    /// Numbers whose logarithms are normal.
-    ///
-    /// # Safety
-    /// As for [`uniform_f32`].
-    ///
-    /// # Errors
-    /// What the runtime reports.
-    pub unsafe fn log_normal_f64(
-        generator: curandGenerator_t,
-        out: *mut f64,
-        num: usize,
-        mean: f64,
-        std: f64,
-    ) -> Result<(), CurandError> {
-        // SAFETY: as promised by the caller.
-        unsafe { curandGenerator_st::get(generator)?.fill_log_normal(GemmType::F64, out, num, mean, std) }
     }
 
     /// Numbers of events whose mean is `lambda`, made on the host: the queue is waited for.

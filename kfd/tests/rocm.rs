@@ -3,8 +3,10 @@
 //! The tests need Debian's packages: `apt-get install hipcc` brings HIP, the runtime and rocminfo (5.2.3). Without them each
 //! says so and does nothing.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 const TARGETS: [&str; 2] = ["gfx1030", "gfx90a"];
@@ -32,11 +34,19 @@ fn compile(name: &str) -> Option<PathBuf> {
     compile_with(name, &[])
 }
 
-/// As [`compile`], with further options.
+/// As [`compile`], with further options. A program that several tests run is compiled once: the linker replaces its file, which
+/// another test may be about to start.
 fn compile_with(name: &str, options: &[&str]) -> Option<PathBuf> {
+    static COMPILED: Mutex<BTreeMap<String, Arc<OnceLock<PathBuf>>>> = Mutex::new(BTreeMap::new());
     if !has("hipcc") {
         return None;
     }
+    let program =
+        COMPILED.lock().unwrap_or_else(PoisonError::into_inner).entry(name.to_owned()).or_default().clone();
+    Some(program.get_or_init(|| compiled(name, options)).clone())
+}
+
+fn compiled(name: &str, options: &[&str]) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("rocm");
     std::fs::create_dir_all(&folder).unwrap();
     let program = folder.join(name);
@@ -47,7 +57,7 @@ fn compile_with(name: &str, options: &[&str]) -> Option<PathBuf> {
     hipcc.args(["-O2", "-g"]).args(TARGETS.map(|target| format!("--offload-arch={target}")));
     let output = hipcc.arg("-o").args([&program, &source.unwrap()]).args(options).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    Some(program)
+    program
 }
 
 /// A program on emulated cards, with the system's libraries and no others.

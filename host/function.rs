@@ -3,7 +3,7 @@
 use crate::event::Event;
 use crate::generated::Slot;
 use crate::kernel::Kernel;
-use crate::launch::Resolved;
+use crate::launch::{Resolved, Rest};
 use crate::module::{Entry, Loaded};
 use crate::stream::{AsStream, StreamRef};
 use crate::sys::{hip, hipFunction_t, hipStream_t};
@@ -180,7 +180,52 @@ impl Function {
         stream: hipStream_t,
         params: &mut [*mut c_void],
     ) -> Result<()> {
-        let Resolved { grid, block, lds_bytes, cooperative } = geometry;
+        // SAFETY: as promised by the caller.
+        unsafe {
+            self.enqueue(geometry, stream, params)?;
+            match geometry.rest {
+                Some(rest) => self.launch_rest(geometry, rest, stream, params),
+                None => Ok(()),
+            }
+        }
+    }
+
+    /// The workgroup with the rows that are left, of which the first is behind `rest.before` elements.
+    ///
+    /// # Safety
+    /// As for [`Function::launch`].
+    unsafe fn launch_rest(
+        &self,
+        geometry: Resolved,
+        rest: Rest,
+        stream: hipStream_t,
+        params: &mut [*mut c_void],
+    ) -> Result<()> {
+        let stated = self.kernel().map_or(&[][..], |kernel| kernel.args);
+        let mut addresses = [0_u64; MAX_ARGS];
+        for ((param, address), arg) in params.iter_mut().zip(&mut addresses).zip(stated) {
+            if arg.row_of > 0 {
+                // SAFETY: as promised by the caller, a pointer is there; it need not be aligned.
+                let first = unsafe { param.cast::<u64>().read_unaligned() };
+                *address = first + rest.before * arg.row_of as u64;
+                *param = ptr::from_mut(address).cast();
+            }
+        }
+        let [x, y, _] = geometry.block;
+        let last = Resolved { grid: [1, 1, 1], block: [x, y, rest.rows], rest: None, ..geometry };
+        // SAFETY: as promised by the caller, the memory has these rows too.
+        unsafe { self.enqueue(last, stream, params) }
+    }
+
+    /// # Safety
+    /// As for [`Function::launch`].
+    unsafe fn enqueue(
+        &self,
+        geometry: Resolved,
+        stream: hipStream_t,
+        params: &mut [*mut c_void],
+    ) -> Result<()> {
+        let Resolved { grid, block, lds_bytes, cooperative, .. } = geometry;
         let function: hipFunction_t = self.entry().handle();
         // SAFETY: as promised by the caller.
         unsafe {

@@ -127,6 +127,8 @@ pub struct Arg {
     pub size: u32,
     /// Whether the pointer may be null.
     pub nullable: bool,
+    /// Bytes of an element, if the memory has a row for each row of the launch; else 0.
+    pub row_of: usize,
     /// How many elements the memory must have at least.
     pub len: Option<Formula>,
     /// For a pointer to shapes and strides: what it lays out.
@@ -153,6 +155,7 @@ impl Arg {
             ty,
             size,
             nullable: false,
+            row_of: 0,
             len: None,
             layout: None,
             tensors: &[],
@@ -209,6 +212,11 @@ impl Kernel {
     /// How many numbers a formula gets: of the arguments, of tensors, and the geometry.
     pub(crate) fn value_count(&self) -> usize {
         self.args.len() + self.derived.len() + 6
+    }
+
+    /// Whether short rows share a workgroup.
+    pub(crate) fn rows_share_workgroups(&self) -> bool {
+        self.geometry.columns.is_some() && self.args.iter().any(|arg| arg.row_of > 0)
     }
 
     /// Whether layouts or other arguments determine the argument at this position.
@@ -408,6 +416,22 @@ pub fn lanes_of_row(columns: u128, items_per_lane: u32, wave: u32, most: u32) ->
     let lanes = columns.div_ceil(items_per_lane.max(1).into());
     let waves = lanes.div_ceil(wave.max(1).into()).max(1);
     u32::try_from(waves * u128::from(wave)).map_or(most, |lanes| lanes.min(most))
+}
+
+/// Lanes of so many waves have a workgroup's short rows if there are so many rows that the waves of single ones would be more than a
+/// device runs at once.
+const SHARED_WAVES: u32 = 4;
+const MANY_LANES: u128 = 1 << 16;
+
+/// Lanes for a row of `columns` items where several rows share a workgroup, and how many do: `None` if a row needs more than half
+/// a wave, or there is but one.
+pub fn lanes_of_short_row(rows: u128, columns: u128, items_per_lane: u32, wave: u32) -> Option<[u32; 2]> {
+    let lanes = columns.div_ceil(items_per_lane.max(1).into()).max(1);
+    let lanes = u32::try_from(lanes).ok().filter(|&lanes| lanes <= wave / 2)?.next_power_of_two();
+    let waves = if rows.saturating_mul(lanes.into()) >= MANY_LANES { SHARED_WAVES } else { 1 };
+    let most = waves * wave / lanes;
+    let shared = u32::try_from(rows).map_or(most, |rows| rows.min(most));
+    (shared > 1).then_some([lanes, shared])
 }
 
 impl Geometry {

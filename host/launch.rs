@@ -1,6 +1,6 @@
 //! Launch geometries, and checks of them against what device and kernel can do.
 
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, lanes_of_short_row};
 use crate::{Count, Device, Error, Result};
 
 /// The geometry that a kernel is launched with.
@@ -71,6 +71,17 @@ pub(crate) struct Resolved {
     pub lds_bytes: u32,
     /// Whether workgroups may wait for each other.
     pub cooperative: bool,
+    /// The rows that are left when workgroups of several are full.
+    pub rest: Option<Rest>,
+}
+
+/// A launch of one workgroup after another: of some rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Rest {
+    /// How many: z of the workgroup.
+    pub rows: u32,
+    /// Elements before them, in memory that has a row for each.
+    pub before: u64,
 }
 
 /// The most lanes that a grid can have in x: a dispatch packet counts lanes in 32 bits.
@@ -104,18 +115,53 @@ impl Resolved {
             | LaunchConfig::Rows { grid } => Some(grid),
             LaunchConfig::Auto => None,
         };
+        let shares = kernel.is_some_and(Kernel::rows_share_workgroups);
+        let shared = match config {
+            LaunchConfig::Explicit { block: [x, y, z], .. } if shares && z > 1 => {
+                let lanes = x.saturating_mul(y);
+                if !lanes.is_power_of_two() || lanes > wave {
+                    let limit = format!("each z is a row, with a power of two of lanes, {wave} at most");
+                    return Err(Error::WorkgroupTooLarge {
+                        kernel: name.to_owned(),
+                        block: [x, y, z],
+                        limit,
+                    });
+                }
+                z
+            }
+            _ => 1,
+        };
         if let (Some(grid), Some(rows)) = (given, rows)
-            && (rows != u128::from(grid[0]) || grid[1..] != [1, 1])
+            && (rows != u128::from(grid[0]) * u128::from(shared) || grid[1..] != [1, 1])
         {
             return Err(Error::GridIsNotRows { kernel: name.to_owned(), grid, rows });
         }
         if let LaunchConfig::Explicit { grid, block, lds_bytes }
         | LaunchConfig::Cooperative { grid, block, lds_bytes } = config
         {
-            return Ok(Some(Resolved { grid, block, lds_bytes, cooperative }));
+            return Ok(Some(Resolved { grid, block, lds_bytes, cooperative, rest: None }));
         }
         let no_geometry = || Error::NoGeometry { kernel: name.to_owned() };
         let geometry = stated.ok_or_else(no_geometry)?;
+        let lds_bytes = match &geometry.lds {
+            Some(formula) => clamp((formula.eval)(values).get()),
+            None => geometry.lds_bytes,
+        };
+        let rows = rows.or(given.map(|[x, ..]| x.into()).filter(|_| shares));
+        if let (true, Some(columns), Some(rows)) = (shares, &geometry.columns, rows) {
+            let columns = (columns.eval)(values).get();
+            if let Some([lanes, shared]) = lanes_of_short_row(rows, columns, geometry.items_per_lane, wave) {
+                let [full, left] = [rows / u128::from(shared), rows % u128::from(shared)];
+                let rest = Rest { rows: left as u32, before: ((rows - left) * columns) as u64 };
+                return Ok(Some(Resolved {
+                    grid: [clamp(full), 1, 1],
+                    block: [lanes, 1, shared],
+                    lds_bytes,
+                    cooperative,
+                    rest: Some(rest).filter(|rest| rest.rows > 0),
+                }));
+            }
+        }
         let block = geometry.block(values, wave);
         let grid = match (given, &geometry.grid, items.or(rows)) {
             (Some(grid), ..) => grid,
@@ -133,11 +179,7 @@ impl Resolved {
         if grid.contains(&0) {
             return Ok(None);
         }
-        let lds_bytes = match &geometry.lds {
-            Some(formula) => clamp((formula.eval)(values).get()),
-            None => geometry.lds_bytes,
-        };
-        Ok(Some(Resolved { grid, block, lds_bytes, cooperative }))
+        Ok(Some(Resolved { grid, block, lds_bytes, cooperative, rest: None }))
     }
 
     /// Whether the device and the kernel, whose code object allows `max_workgroup` lanes and has `own_lds` bytes of
@@ -192,7 +234,7 @@ fn clamp(n: u128) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::{Formula, Geometry};
+    use crate::kernel::{Arg, ArgType, Formula, Geometry};
 
     fn kernel(items: fn(&[Count]) -> Count) -> Kernel {
         Kernel {
@@ -255,6 +297,48 @@ mod tests {
         let other =
             Resolved::new(LaunchConfig::Rows { grid: [8, 1, 1] }, "k", Some(&kernel), &[Count(5)], true, 32);
         assert!(matches!(other, Err(Error::GridIsNotRows { rows: 9, .. })));
+    }
+
+    #[test]
+    fn short_rows_share_a_workgroup_and_what_is_left_has_one_of_its_own() {
+        let mut kernel = kernel(|_| Count(0));
+        kernel.geometry.items = None;
+        kernel.geometry.items_per_lane = 4;
+        kernel.geometry.rows = Some(Formula { text: "rows", eval: |values| values[0] });
+        kernel.geometry.columns = Some(Formula { text: "n", eval: |values| values[1] });
+        const MEMORY: Arg =
+            Arg { row_of: 4, ..Arg::new("src", ArgType::Pointer { mutable: false, pointee: "f32" }, 8) };
+        kernel.args = const { &[MEMORY] };
+        let resolve = |config, rows: u32, columns, wave| {
+            let values = [Count(rows.into()), Count(columns)];
+            Resolved::new(config, "k", Some(&kernel), &values, true, wave)
+        };
+        let launch = |rows: u32, columns, wave| {
+            let launch = resolve(LaunchConfig::Auto, rows, columns, wave).unwrap().unwrap();
+            // A caller who knows how many rows there are gets the same.
+            let named = LaunchConfig::Rows { grid: [rows, 1, 1] };
+            assert_eq!(
+                Resolved::new(named, "k", Some(&kernel), &[Count(0), Count(columns)], false, wave),
+                Ok(Some(launch))
+            );
+            let rest = launch.rest.map(|Rest { rows, before }| (rows, before));
+            (launch.grid[0], launch.block, rest)
+        };
+        assert_eq!(launch(32, 5, 32), (2, [2, 1, 16], None));
+        assert_eq!(launch(35, 5, 32), (2, [2, 1, 16], Some((3, 160))));
+        assert_eq!(launch(35, 5, 64), (1, [2, 1, 32], Some((3, 160))));
+        assert_eq!(launch(3, 5, 64), (1, [2, 1, 3], None), "fewer rows than a wave has room for");
+        assert_eq!(launch(1, 5, 64), (1, [64, 1, 1], None));
+        assert_eq!(launch(9, 64, 32), (4, [16, 1, 2], Some((1, 512))));
+        assert_eq!(launch(9, 65, 32), (9, [32, 1, 1], None), "more than half a wave");
+        assert_eq!(launch(9, 65, 64), (4, [32, 1, 2], Some((1, 520))));
+        assert_eq!(launch(1 << 20, 4, 32), (8192, [1, 1, 128], None), "many rows fill four waves");
+        let explicit = |grid, block| resolve(LaunchConfig::explicit([grid, 1, 1], block, 0), 32, 5, 32);
+        assert!(matches!(explicit(2, [2, 1, 16]), Ok(Some(_))));
+        assert!(matches!(explicit(32, [7, 3, 1]), Ok(Some(_))));
+        assert!(matches!(explicit(16, [3, 1, 2]), Err(Error::WorkgroupTooLarge { .. })));
+        assert!(matches!(explicit(16, [64, 1, 2]), Err(Error::WorkgroupTooLarge { .. })));
+        assert!(matches!(explicit(2, [2, 1, 8]), Err(Error::GridIsNotRows { .. })));
     }
 
     #[test]

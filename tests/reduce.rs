@@ -224,3 +224,82 @@ fn no_kernel_races_in_waves_of_32() {
 fn no_kernel_races_in_waves_of_64() {
     check_all("gfx90a");
 }
+
+/// `rows` by `columns` numbers, different ones.
+fn numbers(rows: usize, columns: usize) -> Vec<f32> {
+    (0..rows * columns).map(|i| (i * 37 % 101) as f32 / 16.0 - 3.0).collect()
+}
+
+#[test]
+fn short_rows_that_share_a_workgroup_are_as_if_each_had_one() {
+    on_both_waves(|stream| {
+        // Whole blocks of 16 bytes and others, rows left over or not, one lane a row to half a wave.
+        for (rows, columns) in
+            [(1, 5), (3, 5), (64, 5), (67, 5), (129, 4), (50, 1), (33, 61), (35, 64), (9, 128)]
+        {
+            let data = numbers(rows, columns);
+            let weights = DeviceBuffer::from_slice(stream, &numbers(1, columns))?;
+            // A row more on each side, which must stay as it is.
+            let around = |row: &[f32]| [&vec![7.0; columns], row, &vec![7.0; columns]].concat();
+            let src = DeviceBuffer::from_slice(stream, &around(&data))?;
+            let at = columns..(rows + 1) * columns;
+            let n = columns as i32;
+            let alone = LaunchConfig::explicit([rows as u32, 1, 1], [32, 1, 1], 0);
+            let mut results = Vec::new();
+            for config in [alone, OWN] {
+                let mut dst = DeviceBuffer::from_slice(stream, &around(&vec![0.0; rows * columns]))?;
+                let input = src.slice(at.clone())?;
+                softmax_f32(stream, config, &input, &mut dst.slice_mut(at.clone())?, n)?;
+                results.push(dst.to_vec()?);
+                let out = &mut dst.slice_mut(at.clone())?;
+                rmsnorm_f32(stream, config, &input, out, &weights, n, 0, 1e-5)?;
+                results.push(dst.to_vec()?);
+                let out = &mut dst.slice_mut(at.clone())?;
+                layernorm_f32(stream, config, &input, out, &weights, &weights, n, 0, 1e-5)?;
+                results.push(dst.to_vec()?);
+            }
+            // By name, by a caller who knows the number of rows alone.
+            let function = stream.device().get_or_load_func("softmax_f32", &REDUCE)?;
+            let mut dst = DeviceBuffer::from_slice(stream, &around(&vec![0.0; rows * columns]))?;
+            let (input, mut out) = (src.slice(at.clone())?, dst.slice_mut(at.clone())?);
+            let launch = function.launch_builder(stream).memory(&input).memory_mut(&mut out).value(n);
+            // SAFETY: the memory has these rows.
+            unsafe { launch.launch(LaunchConfig::Rows { grid: [rows as u32, 1, 1] })? };
+            results.push(dst.to_vec()?);
+            let [softmax, rms, layer, others @ ..] = &results[..] else { unreachable!() };
+            for (other, one) in others.iter().zip([softmax, rms, layer, softmax]) {
+                let close = |(a, b): (&f32, &f32)| (a - b).abs() <= 4.0 * f32::EPSILON * a.abs().max(1.0);
+                assert!(other.iter().zip(one).all(close), "{rows} x {columns}: {other:?} for {one:?}");
+            }
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn short_rows_cost_instructions_in_proportion() {
+    for arch in ["gfx1100", "gfx90a"] {
+        let stream = common::device(arch).stream().expect("a stream");
+        let instructions = |columns: usize| -> Result<u64> {
+            const ROWS: usize = 4096;
+            let src = DeviceBuffer::from_slice(&stream, &numbers(ROWS, columns))?;
+            let mut dst = DeviceBuffer::<f32>::zeros(&stream, ROWS * columns)?;
+            let ordinal = stream.device().ordinal();
+            let counted = || amdhip64::counters(ordinal).map(|counters| counters.wave_instructions);
+            let n = columns as i32;
+            stream.synchronize()?;
+            let before = counted().expect("an emulated device");
+            softmax_f32(&stream, OWN, &src, &mut dst, n)?;
+            layernorm_f32(&stream, OWN, &src, &mut dst, Null, Null, n, 0, 1e-5)?;
+            rmsnorm_f32(&stream, OWN, &src, &mut dst, Null, n, 0, 1e-5)?;
+            stream.synchronize()?;
+            Ok((counted().expect("an emulated device") - before) / ROWS as u64)
+        };
+        // A wave's instructions depend little on how many columns its rows have: what they cost is divided by the rows that
+        // share it.
+        let [short, long] = [5, 128].map(|columns| instructions(columns).expect("a launch"));
+        let factor = if arch == "gfx90a" { 8 } else { 12 };
+        eprintln!("{arch}: {short} {long}");
+        assert!(short * factor < long, "{arch}: {short} wave instructions a row of 5 columns, {long} of 128");
+    }
+}

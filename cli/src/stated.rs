@@ -7,7 +7,7 @@ use amdgpu_build::packed;
 use amdgpu_build::signature::{self, SECTION};
 use amdgpu_build::{Arg, LayoutOf, Signature};
 use anyhow::{Context, Result, bail, ensure};
-use candle_amdgpu::kernel::lanes_of_row;
+use candle_amdgpu::kernel::{lanes_of_row, lanes_of_short_row};
 use candle_amdgpu::{CodeObject, Count, LaunchConfig, Loaded};
 use std::collections::HashMap;
 
@@ -129,7 +129,7 @@ impl Stated {
                 .get())
         };
         let clamp = |n: u128| u32::try_from(n).unwrap_or(u32::MAX);
-        let grid = if let Some([x, y, z]) = &launch.grid {
+        let mut grid = if let Some([x, y, z]) = &launch.grid {
             [number(x)?, number(y)?, number(z)?].map(clamp)
         } else if let Some(items) = &launch.items {
             let lanes = launch.workgroup[0].max(1);
@@ -150,7 +150,15 @@ impl Stated {
         };
         let mut block = launch.workgroup;
         if let Some(columns) = &launch.columns {
-            block[0] = lanes_of_row(number(columns)?, launch.items_per_lane, wave, block[0]);
+            let (rows, columns) = (grid[0].into(), number(columns)?);
+            let short = lanes_of_short_row(rows, columns, launch.items_per_lane, wave);
+            // One launch: rows that would not fill their last workgroup have one each.
+            match short.filter(|[_, shared]| grid[0].is_multiple_of(*shared)) {
+                Some([lanes, shared]) if self.0.args.iter().any(|arg| arg.by_row) => {
+                    (grid[0], block) = (grid[0] / shared, [lanes, 1, shared]);
+                }
+                _ => block[0] = lanes_of_row(columns, launch.items_per_lane, wave, block[0]),
+            }
         }
         Ok(Some(LaunchConfig::explicit(grid, block, lds)))
     }

@@ -29,13 +29,16 @@ pub fn check_bounds(
     let shortened = RefCell::new(vec![false; kernel.args.len()]);
     let case = |draw: &Draw| -> Result<(), String> {
         let call = family.call(kernel, draw).ok_or_else(|| format!("no model of {}", kernel.name))?;
-        let Some(Resolved { grid, block, lds_bytes, .. }) =
+        let Some(Resolved { grid, block, lds_bytes, rest, .. }) =
             check(&call, config(&call), None, stream).map_err(|error| format!("{call}: {error}"))?
         else {
             return Ok(());
         };
         // The same work, whatever the lengths are.
-        let same = LaunchConfig::explicit(grid, block, lds_bytes);
+        let same = match rest {
+            Some(rest) => LaunchConfig::Rows { grid: [grid[0] * block[2] + rest.rows, 1, 1] },
+            None => LaunchConfig::explicit(grid, block, lds_bytes),
+        };
         for (index, (arg, input)) in kernel.args.iter().zip(&call.inputs).enumerate() {
             let Input::Memory(operand) = input else { continue };
             if operand.data.is_empty() || arg.promise.is_some() {

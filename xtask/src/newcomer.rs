@@ -50,7 +50,7 @@ pub fn run(full: bool) -> Result<()> {
 
     fs::write(&kernel, right)?;
     shell::run(&mut cargo(&project, "run", full))?;
-    shows("guide/src/profiling.md", &profile(&project)?)
+    shows("guide/src/profiling.md", &profile(&project, full)?)
 }
 
 /// The first steps with kernels that are operations on Candle's tensors: `guide/src/candle-kernels.md` describes them. The versions and
@@ -149,9 +149,11 @@ fn cargo(project: &Path, task: &str, full: bool) -> Command {
     cargo
 }
 
-/// What `candle-amdgpu profile` prints of the template's kernel, as the guide calls it; and the pictures on its page must
-/// be the guide's.
-fn profile(project: &Path) -> Result<String> {
+/// What `candle-amdgpu profile` prints of the template's kernel without checks, as the guide calls it; and the pictures on its page
+/// must be the guide's.
+fn profile(project: &Path, full: bool) -> Result<String> {
+    // What a release build would compile, without everything else of one.
+    shell::run(cargo(project, "build", full).env(amdgpu_build::CHECKS, "0"))?;
     shell::run(shell::cargo().args(["build", "--quiet", "--bin", "candle-amdgpu"]).args(test::WORKSPACE))?;
     let target = shell::target_dir();
     let mut program = Command::new(target.join("debug/candle-amdgpu"));

@@ -53,6 +53,10 @@ pub struct Arg {
     /// `#[nullable]`: the pointer may be null.
     #[serde(default)]
     pub nullable: bool,
+    /// `#[by_row]`: the memory has a row of the launch's `columns` elements for each of its rows, several of which may share a
+    /// workgroup.
+    #[serde(default)]
+    pub by_row: bool,
     /// `#[len(expr)]`: the buffer must hold at least so many elements. A Rust expression over the integer
     /// parameters, meant to be evaluated in `i128`.
     #[serde(default)]
@@ -243,6 +247,7 @@ impl Arg {
             size,
             structure: None,
             nullable: false,
+            by_row: false,
             len: None,
             layout: None,
             tensors: Vec::new(),
@@ -464,6 +469,8 @@ struct ArgText {
     name: String,
     #[serde(default)]
     nullable: bool,
+    #[serde(default)]
+    by_row: bool,
     len: Option<String>,
     layout: Option<LayoutOf>,
     #[serde(default)]
@@ -620,13 +627,15 @@ impl<'a> Record<'a> {
             2 => ArgType::Pointer { mutable: true, pointee: name },
             _ => return Err(self.cursor.damaged(at + 4, "unknown kind of argument")),
         };
-        let ArgText { name, nullable, len, layout, tensors, along, value, requires, promise, align } = text;
+        let ArgText { name, nullable, by_row, len, layout, tensors, along, value, requires, promise, align } =
+            text;
         Ok(Arg {
             name,
             ty,
             size,
             structure,
             nullable,
+            by_row,
             len,
             layout,
             tensors,

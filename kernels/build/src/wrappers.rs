@@ -180,11 +180,12 @@ fn table_entry(out: &mut String, formulas: &mut Formulas, family: &str, kernel: 
         let promise = promises.iter().find(|(name, _)| *name == arg.name).map(|(_, text)| text);
         writeln!(
             out,
-            "Arg {{ name: {:?}, ty: {ty}, size: {}, nullable: {}, len: {}, layout: {layout}, tensors: &[{}], along: {along}, value: {}, \
+            "Arg {{ name: {:?}, ty: {ty}, size: {}, nullable: {}, row_of: {}, len: {}, layout: {layout}, tensors: &[{}], along: {along}, value: {}, \
              requires: &[{}], promise: {promise:?}, align: {} }},",
             arg.name,
             arg.size,
             arg.nullable,
+            if arg.by_row { format!("size_of::<{}>()", arg.ty.element()) } else { "0".to_owned() },
             formulas.optional(kernel, arg.len.as_deref()),
             tensors.join(", "),
             formulas.optional(kernel, arg.value.as_deref()),

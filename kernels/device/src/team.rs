@@ -28,7 +28,20 @@ impl Team {
     pub fn workgroup() -> Team {
         let (x, y) = (grid::workgroup_size_x(), grid::workgroup_size_y());
         let id = grid::local_id_x() + x * (grid::local_id_y() + y * grid::local_id_z());
-        let all = x * y * grid::workgroup_size_z();
+        Team::of(id, x * y * grid::workgroup_size_z())
+    }
+
+    /// The work-items with this one's z, which are a row of a kernel whose rows share a workgroup (`#[by_row]`). Where there are
+    /// several z, they are a power of two and no more than a wave, so that they exchange values without memory.
+    #[inline(always)]
+    pub fn of_row() -> Team {
+        let x = grid::workgroup_size_x();
+        Team::of(grid::local_id_x() + x * grid::local_id_y(), x * grid::workgroup_size_y())
+    }
+
+    /// Work-item `id` of `all`.
+    #[inline(always)]
+    fn of(id: u32, all: u32) -> Team {
         // A workgroup is not empty.
         let largest = 1 << (31 - (all | 1).leading_zeros());
         let width = if all < wave::SIZE { largest } else { wave::SIZE };

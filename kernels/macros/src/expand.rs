@@ -14,8 +14,8 @@ use crate::instances::{Combination, combinations};
 use crate::{json, structure};
 
 /// The attributes of parameters.
-const PARAMETER_KEYS: [&str; 9] =
-    ["len", "nullable", "layout", "tensors", "along", "value", "requires", "promise", "align"];
+const PARAMETER_KEYS: [&str; 10] =
+    ["len", "nullable", "by_row", "layout", "tensors", "along", "value", "requires", "promise", "align"];
 
 /// What a caller must see to, which is what the attributes say; lines of a doc comment.
 const SAFETY: [&str; 5] = [
@@ -276,6 +276,7 @@ fn record(attribute: &Attribute, function: &Function, combination: &Combination)
             Ok(json::object([
                 ("name", Some(json::string(&p.name.to_string()))),
                 ("nullable", p.nullable.then(|| "true".to_owned())),
+                ("by_row", p.by_row.then(|| "true".to_owned())),
                 ("len", p.len.as_ref().map(bound).transpose()?),
                 ("layout", layout),
                 ("tensors", (!p.tensors.is_empty()).then(|| json::array(p.tensors.iter().map(tensor)))),

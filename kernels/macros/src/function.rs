@@ -22,6 +22,8 @@ pub(crate) struct Param {
     pub name: Ident,
     pub ty: Type,
     pub nullable: bool,
+    /// Whether the memory has a row for each row of the launch.
+    pub by_row: bool,
     pub len: Option<Expr>,
     pub layout: Option<Layout>,
     pub tensors: Vec<Tensor>,
@@ -190,6 +192,7 @@ impl Param {
             name: pat.ident.clone(),
             ty: (*input.ty).clone(),
             nullable: false,
+            by_row: false,
             len: None,
             layout: None,
             tensors: Vec::new(),
@@ -203,6 +206,7 @@ impl Param {
         input.attrs.retain(|attr| {
             let result = match attr.path().get_ident().map(Ident::to_string).as_deref() {
                 Some("nullable") => attr.meta.require_path_only().map(|_| param.nullable = true),
+                Some("by_row") => attr.meta.require_path_only().map(|_| param.by_row = true),
                 Some("len") => attr.parse_args().map(|e| param.len = Some(e)),
                 Some("layout") => attr.parse_args().map(|l| param.layout = Some(l)),
                 Some("tensors") => attr
@@ -220,10 +224,13 @@ impl Param {
             error = error.take().or(result.err());
             false
         });
-        let of_pointer =
-            param.nullable || param.len.is_some() || param.promise.is_some() || param.align.is_some();
+        let of_pointer = param.nullable
+            || param.by_row
+            || param.len.is_some()
+            || param.promise.is_some()
+            || param.align.is_some();
         if error.is_none() && of_pointer && !param.is_pointer() {
-            let text = "`#[nullable]`, `#[len]`, `#[align]` and `#[promise]` are for pointers";
+            let text = "`#[nullable]`, `#[by_row]`, `#[len]`, `#[align]` and `#[promise]` are for pointers";
             error = Some(Error::new_spanned(&param.ty, text));
         }
         if error.is_none() && param.value.is_some() && param.is_pointer() {

@@ -56,7 +56,7 @@ mod structure;
 ///   - `rows = expr`, instead of `items`: each workgroup is a row, and the kernel knows how many rows there are from
 ///     nothing else. A caller's grid must be that many workgroups, of any size.
 ///   - `columns = expr`, beside `rows`: items of a row. A workgroup then has only as many whole waves, up to `workgroup`, as
-///     `columns / items_per_lane` lanes need.
+///     `columns / items_per_lane` lanes need, and short rows share one: see `#[by_row]`.
 ///   - `grid = [x, y, z]`: workgroups, instead of `items`.
 ///   - `lds_bytes = expr`: bytes of workgroup memory.
 ///
@@ -85,6 +85,10 @@ mod structure;
 /// - `#[requires(a >= 1, a % b == 0 || c == 0)]`: what must hold of the arguments, or the kernel would go out of bounds.
 /// - `#[align(16)]`: the address must be a multiple of so many bytes.
 /// - `#[nullable]`: the pointer may be null.
+/// - `#[by_row]`, of a kernel with `rows` and `columns`: the memory has a row of `columns` elements for each row of the launch, and
+///   rows that need half a wave or less share a workgroup: each z of it is a row, and x times y, a power of two of no more than a
+///   wave's lanes, are the lanes that it has. In such a kernel [`Team::of_row`] stands for these lanes. The rows that are left when
+///   workgroups are full get a launch of their own, to which these pointers are moved.
 /// - `#[promise("…")]`: what must hold of the memory that no one can check before the launch. The typed wrapper is unsafe
 ///   then, as it is where a pointer has neither a length nor a layout.
 ///

@@ -9,15 +9,19 @@ use amdgpu_device::{by_vector, unroll};
 
 /// `dst[c] = src[c] / √(mean of squares + eps) · alpha[c]` along each row of `n_cols` elements; without `alpha` if it is null.
 ///
-/// Each workgroup is a row, of whatever size: `block_size` is not needed. f16 and bf16 compute in f32 and round once.
+/// A row for each z of each workgroup, whose x and y may be any: `block_size` is not needed. f16 and bf16 compute in f32 and round once.
 #[amdgpu_kernel(
     name = "rmsnorm_{T}",
     T in [bf16, f16, f32, f64],
     launch(workgroup = 256, items_per_lane = 16 / size_of::<T>(), rows = dst.len().div_ceil(n_cols.max(1)), columns = n_cols),
 )]
 pub unsafe fn rmsnorm<T: Scalar<Acc: Float + Value + Lane>>(
-    #[len(dst.len() / n_cols.max(1) * n_cols)] src: *const T,
-    #[len(grid.x * n_cols)] dst: *mut T,
+    #[by_row]
+    #[len(dst.len() / n_cols.max(1) * n_cols)]
+    src: *const T,
+    #[by_row]
+    #[len(grid.x * block.z * n_cols)]
+    dst: *mut T,
     #[nullable]
     #[len(n_cols)]
     alpha: *const T,
@@ -26,10 +30,10 @@ pub unsafe fn rmsnorm<T: Scalar<Acc: Float + Value + Lane>>(
     eps: f32,
 ) {
     let _ = block_size;
-    // SAFETY: the caller gives a row for each workgroup
+    // SAFETY: the caller gives a row for each z of each workgroup
     unsafe {
         by_vector!(T, N => {
-            let mut team = Team::workgroup();
+            let mut team = Team::of_row();
             let columns = n_cols.max(0) as usize;
             let (src, dst) = here(src, dst, columns);
             by_blocks!(&team, columns, whole(&[src, dst, alpha], columns, N), N, |row, K| {
@@ -46,7 +50,7 @@ pub unsafe fn rmsnorm<T: Scalar<Acc: Float + Value + Lane>>(
 /// `dst[c] = (src[c] − mean) / √(variance + eps) · alpha[c] + beta[c]` along each row of `n_cols` elements; without
 /// `alpha`, `beta` if they are null.
 ///
-/// Each workgroup is a row, of whatever size: `block_size` is not needed. f16 and bf16 compute in f32 and round once.
+/// A row for each z of each workgroup, whose x and y may be any: `block_size` is not needed. f16 and bf16 compute in f32 and round once.
 /// Everything is reckoned from the row's first element, and the variance from the mean, so that a row far from zero
 /// loses nothing: a constant row gives 0.
 #[amdgpu_kernel(
@@ -55,8 +59,12 @@ pub unsafe fn rmsnorm<T: Scalar<Acc: Float + Value + Lane>>(
     launch(workgroup = 256, items_per_lane = 16 / size_of::<T>(), rows = dst.len().div_ceil(n_cols.max(1)), columns = n_cols),
 )]
 pub unsafe fn layernorm<T: Scalar<Acc: Float + Value + Lane>>(
-    #[len(dst.len() / n_cols.max(1) * n_cols)] src: *const T,
-    #[len(grid.x * n_cols)] dst: *mut T,
+    #[by_row]
+    #[len(dst.len() / n_cols.max(1) * n_cols)]
+    src: *const T,
+    #[by_row]
+    #[len(grid.x * block.z * n_cols)]
+    dst: *mut T,
     #[nullable]
     #[len(n_cols)]
     alpha: *const T,
@@ -68,17 +76,17 @@ pub unsafe fn layernorm<T: Scalar<Acc: Float + Value + Lane>>(
     eps: f32,
 ) {
     let _ = block_size;
-    // SAFETY: the caller gives a row for each workgroup
+    // SAFETY: the caller gives a row for each z of each workgroup
     unsafe {
         let columns = n_cols.max(0) as usize;
         if columns == 0 {
             return;
         }
         by_vector!(T, N => {
-            let mut team = Team::workgroup();
+            let mut team = Team::of_row();
             let (src, dst) = here(src, dst, columns);
-            let fill = src.read();
             by_blocks!(&team, columns, whole(&[src, dst, alpha, beta], columns, N), N, |row, K| {
+                let fill = row.first(src);
                 let held = row.hold::<T, K>(src, fill);
                 let mut normal = Normal { fill, mean: T::Acc::ZERO, scale: T::Acc::ONE };
                 let sum = total::<T, N, K, _, false>(&mut team, &row, &held, src, &normal);
@@ -219,13 +227,13 @@ unsafe fn weighed<T: Scalar, const N: usize, const WHOLE: bool>(
     // SAFETY: the caller's
     unsafe {
         if !alpha.is_null() {
-            let alpha = widened(row.load(alpha, k, T::ONE));
+            let alpha = widened(row.load_shared(alpha, k, T::ONE));
             unroll!(N, J => {
                 y[J] = y[J].mul(alpha[J]);
             });
         }
         if !beta.is_null() {
-            let beta = widened(row.load(beta, k, T::ZERO));
+            let beta = widened(row.load_shared(beta, k, T::ZERO));
             unroll!(N, J => {
                 y[J] = y[J].add(beta[J]);
             });

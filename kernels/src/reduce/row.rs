@@ -1,14 +1,16 @@
-//! Rows, one per workgroup, that go through registers in blocks of 16 bytes.
+//! Rows that go through registers in blocks of 16 bytes. A workgroup has a row for each z: one, or several short ones.
 
-use amdgpu_device::grid::workgroup_id_x;
+use amdgpu_device::grid::{local_id_z, workgroup_id_x, workgroup_size_z};
 use amdgpu_device::memory::{is_aligned, load, store};
 use amdgpu_device::prelude::*;
 use amdgpu_device::team::Team;
 use amdgpu_device::unroll;
 
-/// A workgroup's row: which of its columns are this lane's. With `WHOLE`, in blocks of `N` neighbours, with which the row
+/// A team's row: which of its columns are this lane's. With `WHOLE`, in blocks of `N` neighbours, with which the row
 /// ends and to which all memory that it meets is aligned; else a block has `N` columns as far apart as lanes take turns.
 pub(super) struct Row<const N: usize, const WHOLE: bool> {
+    /// From the first of the workgroup's rows to this one, in elements.
+    at: u32,
     columns: u32,
     /// As many as the row has, for a lane that works; none for another.
     mine: u32,
@@ -17,11 +19,12 @@ pub(super) struct Row<const N: usize, const WHOLE: bool> {
 }
 
 impl<const N: usize, const WHOLE: bool> Row<N, WHOLE> {
-    /// A row of `columns` elements, at most 2³¹.
+    /// A row of `columns` elements, at most 2³¹. `team` has the lanes of a z.
     #[inline(always)]
     pub(super) fn new(team: &Team, columns: usize) -> Self {
         let columns = columns as u32;
-        Row { columns, mine: if team.works() { columns } else { 0 }, first: team.id(), step: team.size() }
+        let mine = if team.works() { columns } else { 0 };
+        Row { at: local_id_z() * columns, columns, mine, first: team.id(), step: team.size() }
     }
 
     /// Whether any lane has a column in its block number `k`: the same in all lanes.
@@ -44,23 +47,51 @@ impl<const N: usize, const WHOLE: bool> Row<N, WHOLE> {
         self.column(k, if WHOLE { 0 } else { j }) < self.mine
     }
 
-    /// Block `k` of memory laid out as the row; `fill` where there are no columns.
+    /// The row's first element.
+    ///
+    /// # Safety
+    /// As for [`load`](Self::load); there is a column.
+    #[inline(always)]
+    pub(super) unsafe fn first<T: Scalar>(&self, from: *const T) -> T {
+        // SAFETY: the caller's
+        unsafe { from.add(self.at as usize).read() }
+    }
+
+    /// Block `k` of the row; `fill` where there are no columns.
+    ///
+    /// # Safety
+    /// From `from` on, memory has the workgroup's rows.
+    #[inline(always)]
+    pub(super) unsafe fn load<T: Scalar>(&self, from: *const T, k: usize, fill: T) -> [T; N] {
+        // SAFETY: the caller's
+        unsafe { self.load_at(from, self.at, k, fill) }
+    }
+
+    /// Block `k` of what all rows share, such as weights.
     ///
     /// # Safety
     /// The memory has the row's columns.
     #[inline(always)]
-    pub(super) unsafe fn load<T: Scalar>(&self, from: *const T, k: usize, fill: T) -> [T; N] {
+    pub(super) unsafe fn load_shared<T: Scalar>(&self, from: *const T, k: usize, fill: T) -> [T; N] {
+        // SAFETY: the caller's
+        unsafe { self.load_at(from, 0, k, fill) }
+    }
+
+    /// # Safety
+    /// From element `at` on, the memory has the row's columns.
+    #[inline(always)]
+    unsafe fn load_at<T: Scalar>(&self, from: *const T, at: u32, k: usize, fill: T) -> [T; N] {
         let mut block = [fill; N];
         // SAFETY: the caller's; whole blocks lie within the row, and are aligned
         unsafe {
             if WHOLE {
                 if self.is_column(k, 0) {
-                    block = load(from.add(self.column(k, 0) as usize));
+                    block = load(from.add((at + self.column(k, 0)) as usize));
                 }
             } else {
                 unroll!(N, J => {
                     if self.is_column(k, J) {
-                        block[J] = from.add(self.column(k, J) as usize).read();
+                        block[J] = from.add((at + self.column(k, J)) as usize).read();
                     }
                 });
             }
@@ -95,12 +126,12 @@ impl<const N: usize, const WHOLE: bool> Row<N, WHOLE> {
         unsafe {
             if WHOLE {
                 if self.is_column(k, 0) {
-                    store(to.add(self.column(k, 0) as usize), block);
+                    store(to.add((self.at + self.column(k, 0)) as usize), block);
                 }
             } else {
                 unroll!(N, J => {
                     if self.is_column(k, J) {
-                        to.add(self.column(k, J) as usize).write(block[J]);
+                        to.add((self.at + self.column(k, J)) as usize).write(block[J]);
                     }
                 });
             }
@@ -118,13 +149,13 @@ pub(super) fn widened<T: Scalar, const N: usize>(block: [T; N]) -> [T::Acc; N] {
     wide
 }
 
-/// This workgroup's row in `src` and `dst`.
+/// This workgroup's rows in `src` and `dst`.
 ///
 /// # Safety
-/// Both have a row of that many columns for each workgroup.
+/// Both have a row of that many columns for each z of each workgroup.
 #[inline(always)]
 pub(super) unsafe fn here<T>(src: *const T, dst: *mut T, columns: usize) -> (*const T, *mut T) {
-    let at = workgroup_id_x() as usize * columns;
+    let at = (workgroup_id_x() * workgroup_size_z()) as usize * columns;
     // SAFETY: the caller's
     unsafe { (src.add(at), dst.add(at)) }
 }

@@ -8,7 +8,7 @@ use amdgpu_device::team::Team;
 use amdgpu_device::wave::Lane;
 use amdgpu_device::{by_vector, unroll};
 
-/// The softmax of each row of `n_cols` elements; each workgroup is a row, of whatever size.
+/// The softmax of each row of `n_cols` elements; a row for each z of each workgroup, whose x and y may be any.
 ///
 /// f16 and bf16 compute in f32 and round once. A row is read once if it fits into registers, else twice.
 #[amdgpu_kernel(
@@ -17,14 +17,18 @@ use amdgpu_device::{by_vector, unroll};
     launch(workgroup = 256, items_per_lane = 16 / size_of::<T>(), rows = dst.len().div_ceil(n_cols.max(1)), columns = n_cols),
 )]
 pub unsafe fn softmax<T: Compute<Acc: Float + Value + Lane> + Extremum>(
-    #[len(dst.len() / n_cols.max(1) * n_cols)] src: *const T,
-    #[len(grid.x * n_cols)] dst: *mut T,
+    #[by_row]
+    #[len(dst.len() / n_cols.max(1) * n_cols)]
+    src: *const T,
+    #[by_row]
+    #[len(grid.x * block.z * n_cols)]
+    dst: *mut T,
     #[requires(dst.len() % n_cols.max(1) == 0)] n_cols: i32,
 ) {
-    // SAFETY: the caller gives a row for each workgroup
+    // SAFETY: the caller gives a row for each z of each workgroup
     unsafe {
         by_vector!(T, N => {
-            let mut team = Team::workgroup();
+            let mut team = Team::of_row();
             let columns = n_cols.max(0) as usize;
             let (src, dst) = here(src, dst, columns);
             by_blocks!(&team, columns, whole(&[src, dst], columns, N), N, |row, K| {

@@ -49,6 +49,8 @@ pub fn check_bounds(
                 Err(Error::BufferTooShort { arg: short, .. }) if short == arg.name => {}
                 // How many rows there are follows from the length: others than the grid has, or none.
                 Err(Error::GridIsNotRows { .. } | Error::BufferTooShort { .. }) => {}
+                // Or a part of one, where rows share workgroups and the launch of the rest is not among the grid's.
+                Err(Error::Requirement { .. }) if rest.is_some() && arg.row_of > 0 => {}
                 // Less than a row means no rows: there is nothing to do.
                 Ok(None) if operand.data.len() == 1 || kernel.geometry.rows.is_some() => {}
                 Err(error) => return Err(format!("{call}: `{}` one shorter: {error}", arg.name)),

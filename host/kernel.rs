@@ -424,14 +424,13 @@ const SHARED_WAVES: u32 = 4;
 const MANY_LANES: u128 = 1 << 16;
 
 /// Lanes for a row of `columns` items where several rows share a workgroup, and how many do: `None` if a row needs more than half
-/// a wave, or there is but one.
+/// a wave. How many lanes does not depend on the number of rows, so that a row's bits do not either.
 pub fn lanes_of_short_row(rows: u128, columns: u128, items_per_lane: u32, wave: u32) -> Option<[u32; 2]> {
     let lanes = columns.div_ceil(items_per_lane.max(1).into()).max(1);
     let lanes = u32::try_from(lanes).ok().filter(|&lanes| lanes <= wave / 2)?.next_power_of_two();
     let waves = if rows.saturating_mul(lanes.into()) >= MANY_LANES { SHARED_WAVES } else { 1 };
     let most = waves * wave / lanes;
-    let shared = u32::try_from(rows).map_or(most, |rows| rows.min(most));
-    (shared > 1).then_some([lanes, shared])
+    Some([lanes, u32::try_from(rows).map_or(most, |rows| rows.min(most)).max(1)])
 }
 
 impl Geometry {

@@ -328,7 +328,7 @@ mod tests {
         assert_eq!(launch(35, 5, 32), (2, [2, 1, 16], Some((3, 160))));
         assert_eq!(launch(35, 5, 64), (1, [2, 1, 32], Some((3, 160))));
         assert_eq!(launch(3, 5, 64), (1, [2, 1, 3], None), "fewer rows than a wave has room for");
-        assert_eq!(launch(1, 5, 64), (1, [64, 1, 1], None));
+        assert_eq!(launch(1, 5, 64), (1, [2, 1, 1], None), "as many lanes for one as for many");
         assert_eq!(launch(9, 64, 32), (4, [16, 1, 2], Some((1, 512))));
         assert_eq!(launch(9, 65, 32), (9, [32, 1, 1], None), "more than half a wave");
         assert_eq!(launch(9, 65, 64), (4, [32, 1, 2], Some((1, 520))));

@@ -266,6 +266,11 @@ fn short_rows_that_share_a_workgroup_are_as_if_each_had_one() {
             // SAFETY: the memory has these rows.
             unsafe { launch.launch(LaunchConfig::Rows { grid: [rows as u32, 1, 1] })? };
             results.push(dst.to_vec()?);
+            // A row has the same bits, however many there are.
+            let last = at.end - columns..at.end;
+            let mut one = DeviceBuffer::<f32>::zeros(stream, columns)?;
+            layernorm_f32(stream, OWN, &src.slice(last.clone())?, &mut one, &weights, &weights, n, 0, 1e-5)?;
+            assert_eq!(one.to_vec()?, results[5][last]);
             let [softmax, rms, layer, others @ ..] = &results[..] else { unreachable!() };
             for (other, one) in others.iter().zip([softmax, rms, layer, softmax]) {
                 let close = |(a, b): (&f32, &f32)| (a - b).abs() <= 4.0 * f32::EPSILON * a.abs().max(1.0);

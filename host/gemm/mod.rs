@@ -208,6 +208,24 @@ struct Plan {
 const TILES: [(&str, usize, usize, f64); 3] =
     [("128x128", 128, 128, 1.0), ("64x64", 64, 64, 1.15), ("64x16", 64, 16, 1.6)];
 
+/// Rows up to which a matrix by a vector takes fewer wave instructions in tiles of 64 by 16, of which one column is used, than in
+/// `gemv_{T}_along_k`, whose waves spend some 300 before and after a row whatever its length; benches/gemm.md has the counts. gfx12 is
+/// taken to be as gfx11, gfx908 and gfx94x as gfx90a.
+fn tiled_up_to(dtype: GemmType, target: &str) -> usize {
+    let [f16, bf16, f32, f64] = match target.get(..target.len().saturating_sub(2)) {
+        Some("gfx9") => [2048, 2048, 1024, 512],
+        Some("gfx11" | "gfx12") => [1024, 1024, 128, 64],
+        Some("gfx10") => [256, 128, 128, 64],
+        _ => [0; 4],
+    };
+    match dtype {
+        GemmType::F16 => f16,
+        GemmType::Bf16 => bf16,
+        GemmType::F32 => f32,
+        GemmType::F64 => f64,
+    }
+}
+
 impl Plan {
     fn new(config: &GemmConfig) -> Result<Plan> {
         config.check()?;
@@ -264,6 +282,12 @@ impl Plan {
         self.n == 1 && (self.a[0] == 1 || self.a[1] == 1)
     }
 
+    /// Whether rows are short enough for tiles, and tiles enough for all compute units.
+    fn fills_in_tiles(&self, dtype: GemmType, device: &Device) -> bool {
+        let tiles = self.m.div_ceil(64).saturating_mul(self.batch);
+        self.k <= tiled_up_to(dtype, device.arch()) && tiles >= device.properties().compute_units() as usize
+    }
+
     /// The kernel that takes the least time.
     fn kernel(&self, dtype: GemmType, device: &Device) -> Result<&'static Kernel> {
         GEMM.known_kernel(&self.kernel_name(dtype, device))
@@ -271,8 +295,12 @@ impl Plan {
 
     /// Of a kernel for one column, or of the one whose tiles cost the least, those of a workgroup one after the other.
     fn kernel_name(&self, dtype: GemmType, device: &Device) -> String {
-        // A single column is a matter of reading the matrix, 16 bytes at a time.
+        // A single column is a matter of reading the matrix, 16 bytes at a time; if there are enough short rows, as of the keys of
+        // many heads of attention, tiles read it with fewer instructions.
         match self.a {
+            [_, 1, _] if self.n == 1 && self.fills_in_tiles(dtype, device) => {
+                return format!("gemm_{dtype}_64x16");
+            }
             [_, 1, _] if self.n == 1 => return format!("gemv_{dtype}_along_k"),
             [1, _, _] if self.n == 1 => return format!("gemv_{dtype}_across"),
             _ => {}

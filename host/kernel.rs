@@ -413,24 +413,37 @@ pub struct Geometry {
 
 /// Lanes of a workgroup that is a row of `columns` items: as many whole waves as they need, and no more than `most` lanes.
 pub fn lanes_of_row(columns: u128, items_per_lane: u32, wave: u32, most: u32) -> u32 {
-    let lanes = columns.div_ceil(items_per_lane.max(1).into());
+    whole_waves(columns.div_ceil(items_per_lane.max(1).into()), wave, most)
+}
+
+fn whole_waves(lanes: u128, wave: u32, most: u32) -> u32 {
     let waves = lanes.div_ceil(wave.max(1).into()).max(1);
     u32::try_from(waves * u128::from(wave)).map_or(most, |lanes| lanes.min(most))
 }
 
-/// Lanes of so many waves have a workgroup's short rows if there are so many rows that the waves of single ones would be more than a
-/// device runs at once.
+/// Items that a lane takes of a row of whole blocks of `items_per_lane` (`kernels/src/reduce/row.rs`).
+const HELD_ITEMS: u32 = 16;
+/// Lanes whose blocks of 16 bytes are a cache line: fewer would read it in several pieces.
+const LINE: u128 = 8;
+/// Waves of a workgroup of short rows if there are [`MANY_LANES`] of them, which keep a device busy.
 const SHARED_WAVES: u32 = 4;
 const MANY_LANES: u128 = 1 << 16;
 
-/// Lanes for a row of `columns` items where several rows share a workgroup, and how many do: `None` if a row needs more than half
-/// a wave. How many lanes does not depend on the number of rows, so that a row's bits do not either.
-pub fn lanes_of_short_row(rows: u128, columns: u128, items_per_lane: u32, wave: u32) -> Option<[u32; 2]> {
-    let lanes = columns.div_ceil(items_per_lane.max(1).into()).max(1);
-    let lanes = u32::try_from(lanes).ok().filter(|&lanes| lanes <= wave / 2)?.next_power_of_two();
+/// The workgroup of a kernel whose rows may share one (`#[by_row]`): lanes for each row, and how many rows. The lanes do not depend on
+/// the number of rows, so that a row's bits do not either: a power of two up to half a wave, or else whole waves, for a row alone.
+pub fn workgroup_of_rows(rows: u128, columns: u128, items_per_lane: u32, wave: u32, most: u32) -> [u32; 2] {
+    let items = items_per_lane.max(1);
+    let blocks = columns.div_ceil(items.into()).max(1);
+    let whole = columns.is_multiple_of(items.into());
+    let held = if whole { HELD_ITEMS.min(4 * items) / items } else { 1 };
+    let lanes = blocks.div_ceil(held.max(1).into()).max(blocks.min(LINE));
+    if lanes > u128::from(wave / 2) {
+        return [whole_waves(lanes, wave, most), 1];
+    }
+    let lanes = (lanes as u32).next_power_of_two();
     let waves = if rows.saturating_mul(lanes.into()) >= MANY_LANES { SHARED_WAVES } else { 1 };
-    let most = waves * wave / lanes;
-    Some([lanes, u32::try_from(rows).map_or(most, |rows| rows.min(most)).max(1)])
+    let shared = waves * wave / lanes;
+    [lanes, u32::try_from(rows).map_or(shared, |rows| rows.clamp(1, shared))]
 }
 
 impl Geometry {

@@ -1,6 +1,6 @@
 //! Launch geometries, and checks of them against what device and kernel can do.
 
-use crate::kernel::{Kernel, lanes_of_short_row};
+use crate::kernel::{Kernel, workgroup_of_rows};
 use crate::{Count, Device, Error, Result};
 
 /// The geometry that a kernel is launched with.
@@ -147,20 +147,23 @@ impl Resolved {
             Some(formula) => clamp((formula.eval)(values).get()),
             None => geometry.lds_bytes,
         };
-        let rows = rows.or(given.map(|[x, ..]| x.into()).filter(|_| shares));
+        let rows = rows.or(given.filter(|[_, y, z]| shares && [*y, *z] == [1, 1]).map(|[x, ..]| x.into()));
         if let (true, Some(columns), Some(rows)) = (shares, &geometry.columns, rows) {
-            let columns = (columns.eval)(values).get();
-            if let Some([lanes, shared]) = lanes_of_short_row(rows, columns, geometry.items_per_lane, wave) {
-                let [full, left] = [rows / u128::from(shared), rows % u128::from(shared)];
-                let rest = Rest { rows: left as u32, before: ((rows - left) * columns) as u64 };
-                return Ok(Some(Resolved {
-                    grid: [clamp(full), 1, 1],
-                    block: [lanes, 1, shared],
-                    lds_bytes,
-                    cooperative,
-                    rest: Some(rest).filter(|rest| rest.rows > 0),
-                }));
+            if rows == 0 {
+                return Ok(None);
             }
+            let columns = (columns.eval)(values).get();
+            let [lanes, shared] =
+                workgroup_of_rows(rows, columns, geometry.items_per_lane, wave, geometry.workgroup[0]);
+            let left = rows % u128::from(shared);
+            let rest = Rest { rows: left as u32, before: ((rows - left) * columns) as u64 };
+            return Ok(Some(Resolved {
+                grid: [clamp(rows / u128::from(shared)), 1, 1],
+                block: [lanes, 1, shared],
+                lds_bytes,
+                cooperative,
+                rest: Some(rest).filter(|rest| rest.rows > 0),
+            }));
         }
         let block = geometry.block(values, wave);
         let grid = match (given, &geometry.grid, items.or(rows)) {
@@ -329,10 +332,14 @@ mod tests {
         assert_eq!(launch(35, 5, 64), (1, [2, 1, 32], Some((3, 160))));
         assert_eq!(launch(3, 5, 64), (1, [2, 1, 3], None), "fewer rows than a wave has room for");
         assert_eq!(launch(1, 5, 64), (1, [2, 1, 1], None), "as many lanes for one as for many");
-        assert_eq!(launch(9, 64, 32), (4, [16, 1, 2], Some((1, 512))));
-        assert_eq!(launch(9, 65, 32), (9, [32, 1, 1], None), "more than half a wave");
-        assert_eq!(launch(9, 65, 64), (4, [32, 1, 2], Some((1, 520))));
+        assert_eq!(launch(9, 64, 32), (2, [8, 1, 4], Some((1, 512))), "a line at once, and two blocks of it");
+        assert_eq!(launch(9, 256, 32), (4, [16, 1, 2], Some((1, 2048))), "four blocks");
+        assert_eq!(launch(9, 260, 32), (9, [32, 1, 1], None), "more than half a wave");
+        assert_eq!(launch(9, 260, 64), (4, [32, 1, 2], Some((1, 2080))));
+        assert_eq!(launch(9, 61, 32), (4, [16, 1, 2], Some((1, 488))), "no whole blocks: one for each lane");
+        assert_eq!(launch(9, 4096, 32), (9, [256, 1, 1], None));
         assert_eq!(launch(1 << 20, 4, 32), (8192, [1, 1, 128], None), "many rows fill four waves");
+        assert_eq!(resolve(LaunchConfig::Rows { grid: [0, 1, 1] }, 0, 5, 32), Ok(None));
         let explicit = |grid, block| resolve(LaunchConfig::explicit([grid, 1, 1], block, 0), 32, 5, 32);
         assert!(matches!(explicit(2, [2, 1, 16]), Ok(Some(_))));
         assert!(matches!(explicit(32, [7, 3, 1]), Ok(Some(_))));

@@ -280,31 +280,3 @@ fn short_rows_that_share_a_workgroup_are_as_if_each_had_one() {
         Ok(())
     });
 }
-
-#[test]
-fn short_rows_cost_instructions_in_proportion() {
-    for arch in ["gfx1100", "gfx90a"] {
-        let stream = common::device(arch).stream().expect("a stream");
-        let instructions = |columns: usize| -> Result<u64> {
-            const ROWS: usize = 4096;
-            let src = DeviceBuffer::from_slice(&stream, &numbers(ROWS, columns))?;
-            let mut dst = DeviceBuffer::<f32>::zeros(&stream, ROWS * columns)?;
-            let ordinal = stream.device().ordinal();
-            let counted = || amdhip64::counters(ordinal).map(|counters| counters.wave_instructions);
-            let n = columns as i32;
-            stream.synchronize()?;
-            let before = counted().expect("an emulated device");
-            softmax_f32(&stream, OWN, &src, &mut dst, n)?;
-            layernorm_f32(&stream, OWN, &src, &mut dst, Null, Null, n, 0, 1e-5)?;
-            rmsnorm_f32(&stream, OWN, &src, &mut dst, Null, n, 0, 1e-5)?;
-            stream.synchronize()?;
-            Ok((counted().expect("an emulated device") - before) / ROWS as u64)
-        };
-        // A wave's instructions depend little on how many columns its rows have: what they cost is divided by the rows that
-        // share it.
-        let [short, long] = [5, 128].map(|columns| instructions(columns).expect("a launch"));
-        let factor = if arch == "gfx90a" { 8 } else { 12 };
-        eprintln!("{arch}: {short} {long}");
-        assert!(short * factor < long, "{arch}: {short} wave instructions a row of 5 columns, {long} of 128");
-    }
-}

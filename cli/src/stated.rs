@@ -7,7 +7,7 @@ use amdgpu_build::packed;
 use amdgpu_build::signature::{self, SECTION};
 use amdgpu_build::{Arg, LayoutOf, Signature};
 use anyhow::{Context, Result, bail, ensure};
-use candle_amdgpu::kernel::{lanes_of_row, lanes_of_short_row};
+use candle_amdgpu::kernel::{lanes_of_row, workgroup_of_rows};
 use candle_amdgpu::{CodeObject, Count, LaunchConfig, Loaded};
 use std::collections::HashMap;
 
@@ -151,13 +151,14 @@ impl Stated {
         let mut block = launch.workgroup;
         if let Some(columns) = &launch.columns {
             let (rows, columns) = (grid[0].into(), number(columns)?);
-            let short = lanes_of_short_row(rows, columns, launch.items_per_lane, wave);
-            // One launch: rows that would not fill their last workgroup have one each.
-            match short.filter(|[_, shared]| grid[0].is_multiple_of(*shared)) {
-                Some([lanes, shared]) if self.0.args.iter().any(|arg| arg.by_row) => {
-                    (grid[0], block) = (grid[0] / shared, [lanes, 1, shared]);
-                }
-                _ => block[0] = lanes_of_row(columns, launch.items_per_lane, wave, block[0]),
+            let [lanes, shared] = workgroup_of_rows(rows, columns, launch.items_per_lane, wave, block[0]);
+            if !self.0.args.iter().any(|arg| arg.by_row) {
+                block[0] = lanes_of_row(columns, launch.items_per_lane, wave, block[0]);
+            } else if grid[0].is_multiple_of(shared) {
+                (grid[0], block) = (grid[0] / shared, [lanes, 1, shared]);
+            } else {
+                // One launch: rows that would not fill their last workgroup have one each.
+                block[0] = lanes;
             }
         }
         Ok(Some(LaunchConfig::explicit(grid, block, lds)))

@@ -17,7 +17,7 @@ const TESTS: [&str; 6] = ["conv", "gemm", "quantized", "rng", "streams", "wrappe
 
 /// Those that are not run through AMD's runtime, and why.
 #[cfg(test)]
-const NOT_HERE: [(&str, &str); 19] = [
+const NOT_HERE: [(&str, &str); 20] = [
     ("banks", "profiles of the emulator"),
     ("bounds", "no device"),
     ("check", "check mode is switched by the test"),
@@ -27,6 +27,7 @@ const NOT_HERE: [(&str, &str); 19] = [
     ("gemm_check", "check mode is switched by the test"),
     ("hostile", "messages of the emulator, and faults, which end a process on AMD's runtime"),
     ("indexing", "check mode is switched by the test"),
+    ("instructions", "the emulator's count of instructions"),
     ("leaks", "the emulator's own count of allocations"),
     ("memory_cache", "children that choose their devices themselves"),
     ("metadata", "no device"),

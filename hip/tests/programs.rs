@@ -3,9 +3,10 @@
 //! They need hipcc: `apt-get install hipcc` (Debian 12 has 5.2.3). `cargo xtask libamdhip64 DIR` makes the library
 //! with symbol versions; `AMDHIP_TEST_LIBRARY=DIR` runs the programs on it, else they run on what cargo links.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 const TARGETS: [&str; 2] = ["gfx1030", "gfx90a"];
 
@@ -29,7 +30,20 @@ fn compile(name: &str) -> Option<PathBuf> {
     compile_as(name, name, &[])
 }
 
+/// A program that several tests run is compiled once: the linker replaces its file, which another test may be about to start.
 fn compile_as(program: &str, name: &str, options: &[&str]) -> Option<PathBuf> {
+    type Compiled = Arc<OnceLock<Option<PathBuf>>>;
+    static COMPILED: Mutex<BTreeMap<String, Compiled>> = Mutex::new(BTreeMap::new());
+    let compiled = COMPILED
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .entry(program.to_owned())
+        .or_default()
+        .clone();
+    compiled.get_or_init(|| compiled_as(program, name, options)).clone()
+}
+
+fn compiled_as(program: &str, name: &str, options: &[&str]) -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("programs");
     std::fs::create_dir_all(&folder).unwrap();
     let program = folder.join(program);
@@ -86,6 +100,31 @@ macro_rules! programs {
 }
 
 programs! { vector_add shared_memory prefix_sum streams graphs cooperative atomics shuffles globals copies }
+
+/// A program that uses one of ROCm's libraries, which knows nothing of this project either.
+#[track_caller]
+fn passes_with(name: &str, library: &str, target: &str) {
+    if !Path::new("/usr/include").join(library).is_dir() {
+        eprintln!("skipped: `apt-get install lib{library}-dev` gets {library}");
+        return;
+    }
+    let Some(program) = compile_as(name, name, &[&format!("-l{library}")]) else { return };
+    let output = run(&program, target, &[]);
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success() && out == format!("{name} passed\n"), "{target}:\n{out}\n{err}");
+}
+
+#[test]
+#[ignore = "needs hipcc and librocrand-dev"]
+fn generators_of_rocrand_are_those_that_were_published() {
+    TARGETS.iter().for_each(|target| passes_with("random", "rocrand", target));
+}
+
+#[test]
+#[ignore = "needs hipcc and librocsparse-dev, of 1.3 GB"]
+fn products_and_triangular_solves_of_rocsparse_are_the_hosts() {
+    passes_with("sparse", "rocsparse", "gfx90a");
+}
 
 #[test]
 #[ignore = "needs hipcc (apt-get install hipcc)"]

@@ -129,12 +129,14 @@ macro_rules! programs {
 programs! { vector_add shared_memory prefix_sum streams cooperative atomics shuffles globals copies device_printf }
 
 /// Programs of `hip/tests` that are not among those above, and why.
-const ELSEWHERE: [(&str, &str); 6] = [
+const ELSEWHERE: [(&str, &str); 8] = [
     ("device_assert", "a test of its own, since it ends badly"),
     ("findings", "a test of its own, in check mode"),
     ("graphs", "HIP before 6 ends captures well that a wait has broken"),
     ("out_of_bounds", "allocations end where their page does here"),
     ("race", "it is about reports, which `findings` has here"),
+    ("random", "a test of its own, which needs rocRAND"),
+    ("sparse", "a test of its own, which needs rocSPARSE"),
     ("wastes", "it is about profiles, which journals have here as there"),
 ];
 

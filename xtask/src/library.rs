@@ -10,7 +10,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::{shell, test};
+use crate::{rocm, shell, test};
 
 /// Names under which programs ask for the library: by the major version of the HIP that they were built with.
 const NAMES: [&str; 4] = ["libamdhip64.so.5", "libamdhip64.so.6", "libamdhip64.so.7", "libamdhip64.so"];
@@ -181,11 +181,14 @@ fn version_script(table: &str) -> String {
     script
 }
 
-/// Runs programs built by hipcc on the library, if there is a hipcc.
-pub fn test(_: bool) -> Result<()> {
+/// Runs programs built by hipcc on the library, if there is a hipcc; in full, those too that need ROCm's libraries.
+pub fn test(full: bool) -> Result<()> {
     if !shell::in_path("hipcc") {
         println!("Skipped: there is no hipcc. `apt-get install hipcc` installs it (Debian 12 has 5.2.3).");
         return Ok(());
+    }
+    if full {
+        rocm::install_libraries();
     }
     let folder = shell::target_dir().join("libamdhip64");
     build(&folder, "dev")?;

@@ -9,7 +9,7 @@ use crate::{demo, setup, shell};
 /// What Debian 12's ROCm 5.2.3 and the kernels know.
 const TARGETS: [&str; 2] = ["gfx90a", "gfx1030"];
 
-/// Headers and libraries that programs of `kfd/tests` are built with.
+/// Headers and libraries that programs of `hip/tests` are built with.
 const LIBRARIES: [&str; 2] = ["librocrand-dev", "librocsparse-dev"];
 
 /// Tests of the host crate that ask a device for nothing but results.
@@ -40,15 +40,20 @@ const NOT_HERE: [(&str, &str); 20] = [
     ("verify", "the command of that name does the same"),
 ];
 
+/// Installs what the programs need that use ROCm's libraries; without it they are left out.
+pub fn install_libraries() {
+    if !setup::try_packages(&LIBRARIES) {
+        println!("{} cannot be installed; their tests are left out.", LIBRARIES.join(" and "));
+    }
+}
+
 /// The check.
 pub fn test(_full: bool) -> Result<()> {
     if !shell::in_path("rocminfo") {
         println!("Skipped: there is no rocminfo. `apt-get install hipcc` installs it (Debian 12 has 5.2.3).");
         return Ok(());
     }
-    if !setup::try_packages(&LIBRARIES) {
-        println!("{} cannot be installed; their tests are left out.", LIBRARIES.join(" and "));
-    }
+    install_libraries();
     let mut cargo = shell::cargo();
     cargo.args(["test"]).args(WORKSPACE).args(["--test", "rocm", "--", "--include-ignored"]);
     shell::run(&mut cargo)?;

@@ -428,6 +428,8 @@ const LINE: u128 = 8;
 /// Waves of a workgroup of short rows if there are [`MANY_LANES`] of them, which keep a device busy.
 const SHARED_WAVES: u32 = 4;
 const MANY_LANES: u128 = 1 << 16;
+/// The most rows of a workgroup: NVIDIA GPUs have no larger z.
+const MOST_ROWS: u32 = 64;
 
 /// The workgroup of a kernel whose rows may share one (`#[by_row]`): lanes for each row, and how many rows. The lanes do not depend on
 /// the number of rows, so that a row's bits do not either: a power of two up to half a wave, or else whole waves, for a row alone.
@@ -442,7 +444,7 @@ pub fn workgroup_of_rows(rows: u128, columns: u128, items_per_lane: u32, wave: u
     }
     let lanes = (lanes as u32).next_power_of_two();
     let waves = if rows.saturating_mul(lanes.into()) >= MANY_LANES { SHARED_WAVES } else { 1 };
-    let shared = waves * wave / lanes;
+    let shared = (waves * wave / lanes).min(MOST_ROWS);
     [lanes, u32::try_from(rows).map_or(shared, |rows| rows.clamp(1, shared))]
 }
 

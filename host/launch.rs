@@ -338,7 +338,8 @@ mod tests {
         assert_eq!(launch(9, 260, 64), (4, [32, 1, 2], Some((1, 2080))));
         assert_eq!(launch(9, 61, 32), (4, [16, 1, 2], Some((1, 488))), "no whole blocks: one for each lane");
         assert_eq!(launch(9, 4096, 32), (9, [256, 1, 1], None));
-        assert_eq!(launch(1 << 20, 4, 32), (8192, [1, 1, 128], None), "many rows fill four waves");
+        assert_eq!(launch(1 << 20, 8, 32), (16384, [2, 1, 64], None), "many rows fill four waves");
+        assert_eq!(launch(1 << 20, 4, 32), (16384, [1, 1, 64], None), "no more rows than NVIDIA GPUs have z");
         assert_eq!(resolve(LaunchConfig::Rows { grid: [0, 1, 1] }, 0, 5, 32), Ok(None));
         let explicit = |grid, block| resolve(LaunchConfig::explicit([grid, 1, 1], block, 0), 32, 5, 32);
         assert!(matches!(explicit(2, [2, 1, 16]), Ok(Some(_))));

@@ -116,21 +116,7 @@ impl Resolved {
             LaunchConfig::Auto => None,
         };
         let shares = kernel.is_some_and(Kernel::rows_share_workgroups);
-        let shared = match config {
-            LaunchConfig::Explicit { block: [x, y, z], .. } if shares && z > 1 => {
-                let lanes = x.saturating_mul(y);
-                if !lanes.is_power_of_two() || lanes > wave {
-                    let limit = format!("each z is a row, with a power of two of lanes, {wave} at most");
-                    return Err(Error::WorkgroupTooLarge {
-                        kernel: name.to_owned(),
-                        block: [x, y, z],
-                        limit,
-                    });
-                }
-                z
-            }
-            _ => 1,
-        };
+        let shared = if shares { shared_by(config, name, wave)? } else { 1 };
         if let (Some(grid), Some(rows)) = (given, rows)
             && (rows != u128::from(grid[0]) * u128::from(shared) || grid[1..] != [1, 1])
         {
@@ -153,17 +139,9 @@ impl Resolved {
                 return Ok(None);
             }
             let columns = (columns.eval)(values).get();
-            let [lanes, shared] =
-                workgroup_of_rows(rows, columns, geometry.items_per_lane, wave, geometry.workgroup[0]);
-            let left = rows % u128::from(shared);
-            let rest = Rest { rows: left as u32, before: ((rows - left) * columns) as u64 };
-            return Ok(Some(Resolved {
-                grid: [clamp(rows / u128::from(shared)), 1, 1],
-                block: [lanes, 1, shared],
-                lds_bytes,
-                cooperative,
-                rest: Some(rest).filter(|rest| rest.rows > 0),
-            }));
+            let block = geometry.workgroup[0];
+            let workgroup = workgroup_of_rows(rows, columns, geometry.items_per_lane, wave, block);
+            return Ok(Some(Resolved::of_rows(rows, columns, workgroup, lds_bytes)));
         }
         let block = geometry.block(values, wave);
         let grid = match (given, &geometry.grid, items.or(rows)) {
@@ -183,6 +161,19 @@ impl Resolved {
             return Ok(None);
         }
         Ok(Some(Resolved { grid, block, lds_bytes, cooperative, rest: None }))
+    }
+
+    /// Workgroups of several rows, with so many lanes for each.
+    fn of_rows(rows: u128, columns: u128, [lanes, shared]: [u32; 2], lds_bytes: u32) -> Resolved {
+        let left = rows % u128::from(shared);
+        let rest = Rest { rows: left as u32, before: ((rows - left) * columns) as u64 };
+        Resolved {
+            grid: [clamp(rows / u128::from(shared)), 1, 1],
+            block: [lanes, 1, shared],
+            lds_bytes,
+            cooperative: false,
+            rest: (left > 0).then_some(rest),
+        }
     }
 
     /// Whether the device and the kernel, whose code object allows `max_workgroup` lanes and has `own_lds` bytes of
@@ -224,6 +215,20 @@ impl Resolved {
         }
         Ok(self)
     }
+}
+
+/// How many rows share a workgroup of the caller's, in a kernel whose rows may.
+fn shared_by(config: LaunchConfig, name: &str, wave: u32) -> Result<u32> {
+    let (LaunchConfig::Explicit { block, .. } | LaunchConfig::Cooperative { block, .. }) = config else {
+        return Ok(1);
+    };
+    let [x, y, z] = block;
+    let lanes = x.saturating_mul(y);
+    if z > 1 && (!lanes.is_power_of_two() || lanes > wave) {
+        let limit = format!("each z is a row, with a power of two of lanes, {wave} at most");
+        return Err(Error::WorkgroupTooLarge { kernel: name.to_owned(), block, limit });
+    }
+    Ok(z.max(1))
 }
 
 fn exceeds(value: [u32; 3], limit: [u32; 3]) -> bool {

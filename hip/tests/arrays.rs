@@ -124,7 +124,7 @@ fn arrays_of_every_shape_and_element_hold_what_is_copied_to_them() {
         (desc(32, 4, HIP_CHANNEL_FORMAT_KIND_UNSIGNED), 16),
     ];
     // With the elements, rows and slices that there are, a place in them and an extent from there.
-    let shapes: [([usize; 3], u32, [usize; 3], [usize; 3]); 6] = [
+    let shapes = [
         ([37, 0, 0], 0, [5, 0, 0], [31, 1, 1]),
         ([1, 1, 0], 0, [0, 0, 0], [1, 1, 1]),
         ([37, 5, 0], 0, [3, 1, 0], [33, 3, 1]),
@@ -206,6 +206,54 @@ fn elements_that_nothing_has_written_are_nan_not_zero() {
     end(array);
 }
 
+/// Rows into an array by one of the four functions for that.
+///
+/// # Safety
+/// Host memory at the address has as many rows.
+unsafe fn rows_in(
+    function: usize,
+    array: hipArray_t,
+    [x, y]: [usize; 2],
+    (src, pitch): (*const c_void, usize),
+    [width, height]: [usize; 2],
+    kind: u32,
+    stream: hipStream_t,
+) -> hipError_t {
+    // SAFETY: the caller's contract.
+    unsafe {
+        match function {
+            0 => hipMemcpy2DToArray(array, x, y, src, pitch, width, height, kind),
+            1 => hipMemcpy2DToArray_spt(array, x, y, src, pitch, width, height, kind),
+            2 => hipMemcpy2DToArrayAsync(array, x, y, src, pitch, width, height, kind, stream),
+            _ => hipMemcpy2DToArrayAsync_spt(array, x, y, src, pitch, width, height, kind, stream),
+        }
+    }
+}
+
+/// Rows of an array by one of the four functions for that.
+///
+/// # Safety
+/// Host memory at the address has room for them.
+unsafe fn rows_out(
+    function: usize,
+    (dst, pitch): (*mut c_void, usize),
+    array: hipArray_t,
+    [x, y]: [usize; 2],
+    [width, height]: [usize; 2],
+    kind: u32,
+    stream: hipStream_t,
+) -> hipError_t {
+    // SAFETY: the caller's contract.
+    unsafe {
+        match function {
+            0 => hipMemcpy2DFromArray(dst, pitch, array, x, y, width, height, kind),
+            1 => hipMemcpy2DFromArray_spt(dst, pitch, array, x, y, width, height, kind),
+            2 => hipMemcpy2DFromArrayAsync(dst, pitch, array, x, y, width, height, kind, stream),
+            _ => hipMemcpy2DFromArrayAsync_spt(dst, pitch, array, x, y, width, height, kind, stream),
+        }
+    }
+}
+
 /// Rows by each of the functions for them.
 #[test]
 fn rows_go_in_and_out() {
@@ -217,44 +265,20 @@ fn rows_go_in_and_out() {
     let mut stream = null_mut();
     // SAFETY: the result is valid for writing.
     ok(unsafe { hipStreamCreate(&mut stream) });
-    type In =
-        unsafe fn(hipArray_t, [usize; 2], *const c_void, usize, [usize; 2], u32, hipStream_t) -> hipError_t;
-    let ins: [In; 4] = [
-        |a, at, src, pitch, [w, h], kind, _| unsafe {
-            hipMemcpy2DToArray(a, at[0], at[1], src, pitch, w, h, kind)
-        },
-        |a, at, src, pitch, [w, h], kind, _| unsafe {
-            hipMemcpy2DToArray_spt(a, at[0], at[1], src, pitch, w, h, kind)
-        },
-        |a, at, src, pitch, [w, h], kind, s| unsafe {
-            hipMemcpy2DToArrayAsync(a, at[0], at[1], src, pitch, w, h, kind, s)
-        },
-        |a, at, src, pitch, [w, h], kind, s| unsafe {
-            hipMemcpy2DToArrayAsync_spt(a, at[0], at[1], src, pitch, w, h, kind, s)
-        },
-    ];
-    type Out =
-        unsafe fn(*mut c_void, usize, hipArray_t, [usize; 2], [usize; 2], u32, hipStream_t) -> hipError_t;
-    let outs: [Out; 4] = [
-        |dst, pitch, a, at, [w, h], kind, _| unsafe {
-            hipMemcpy2DFromArray(dst, pitch, a, at[0], at[1], w, h, kind)
-        },
-        |dst, pitch, a, at, [w, h], kind, _| unsafe {
-            hipMemcpy2DFromArray_spt(dst, pitch, a, at[0], at[1], w, h, kind)
-        },
-        |dst, pitch, a, at, [w, h], kind, s| unsafe {
-            hipMemcpy2DFromArrayAsync(dst, pitch, a, at[0], at[1], w, h, kind, s)
-        },
-        |dst, pitch, a, at, [w, h], kind, s| unsafe {
-            hipMemcpy2DFromArrayAsync_spt(dst, pitch, a, at[0], at[1], w, h, kind, s)
-        },
-    ];
-    for (seed, copy) in ins.iter().enumerate() {
+    for seed in 0..4 {
         for kind in [TO_DEVICE, HIP_MEMCPY_DEFAULT] {
             let source = Pitched::new(23, 3, 1, seed + kind as usize);
             // SAFETY: the host memory is as large as the rows.
             unsafe {
-                ok(copy(array, to, source.data.as_ptr().cast(), 23, [width, height], kind, stream));
+                ok(rows_in(
+                    seed,
+                    array,
+                    to,
+                    (source.data.as_ptr().cast(), 23),
+                    [width, height],
+                    kind,
+                    stream,
+                ));
                 ok(hipStreamSynchronize(stream));
             }
             model.copy([to[0], to[1], 0], &source, [0; 3], [width, height, 1]);
@@ -264,21 +288,21 @@ fn rows_go_in_and_out() {
         let source = Pitched { data: bytes(64 * 3, 50 + seed), pitch: 64, rows: 3 };
         // SAFETY: takes handles and device addresses.
         unsafe {
-            ok(copy(array, from, memory, 64, [width, height], ON_DEVICE, stream));
+            ok(rows_in(seed, array, from, (memory, 64), [width, height], ON_DEVICE, stream));
             ok(hipStreamSynchronize(stream));
         }
         model.copy([from[0], from[1], 0], &source, [0; 3], [width, height, 1]);
         assert_eq!(contents(array, 4, SIZE), model, "function {seed}");
         free(memory);
     }
-    for (seed, copy) in outs.iter().enumerate() {
+    for seed in 0..4 {
         for kind in [TO_HOST, HIP_MEMCPY_DEFAULT] {
             let target = Pitched::new(27, 3, 1, seed);
             let mut expected = target.clone();
             expected.copy([0; 3], &model, [from[0], from[1], 0], [width, height, 1]);
             // SAFETY: the host memory is as large as the rows.
             unsafe {
-                ok(copy(target.pointer().ptr, 27, array, from, [width, height], kind, stream));
+                ok(rows_out(seed, (target.pointer().ptr, 27), array, from, [width, height], kind, stream));
                 ok(hipStreamSynchronize(stream));
             }
             assert_eq!(target, expected, "function {seed}");

@@ -86,7 +86,6 @@ unsafe fn copy_and_wait(
 }
 
 /// Rows of memory to an array; `to` and the extent are bytes and rows.
-#[expect(clippy::too_many_arguments, reason = "the C function has them")]
 fn to_array(
     runtime: &Runtime,
     dst: hipArray_t,

@@ -588,7 +588,7 @@ impl Runtime {
         let places =
             self.places((pointer(&dst, to.start), to.bytes), (pointer(&src, from.start), from.bytes), kind)?;
         let Some((dst, src)) = places else { return Ok(None) };
-        Ok(Some(Work::Copy(CopyWork { params, dst: (dst, to), src: (src, from) })))
+        Ok(Some(Work::Copy(Box::new(CopyWork { params, dst: (dst, to), src: (src, from) }))))
     }
 
     /// Copies in `stream`.

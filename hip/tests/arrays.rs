@@ -782,6 +782,12 @@ fn copies_in_graphs() {
         ok(hipDrvGraphMemcpyNodeSetParams(nodes[1], &driver));
         ok(hipGraphMemcpyNodeGetParams(nodes[1], &mut found));
         assert_eq!(found, across);
+        let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("arrays.dot");
+        let name = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
+        ok(hipGraphDebugDotPrint(graph, name.as_ptr(), 1 << 3));
+        let text = std::fs::read_to_string(&path).unwrap();
+        let label = format!("src array {two:?}, at [4, 0, 0]\\ndst array {one:?}, at [8, 1, 2]");
+        assert!(text.contains(&label), "`{label}` is not in\n{text}");
         ok(hipGraphMemcpyNodeGetParams(nodes[0], &mut found));
         assert_eq!((found.dstArray, found.srcArray, found.srcPtr.ptr), (two, null_mut(), input));
         assert_eq!((found.extent, found.kind), (hipExtent { width: 6, height: 4, depth: 1 }, TO_DEVICE));

@@ -38,6 +38,12 @@ pub enum Error {
         "`{name}`: {size} bytes from {address:#x} on pass the end of the allocation, which is {base:#x} + {allocated} bytes"
     )]
     OutOfBounds { name: &'static str, address: u64, size: u64, base: u64, allocated: u64 },
+    #[error(
+        "`{name}`: {} elements at {at:?} are not all in the array, which has {}",
+        sizes(extent),
+        sizes(size)
+    )]
+    OutsideArray { name: &'static str, extent: [usize; 3], at: [usize; 3], size: [usize; 3] },
     #[error("`{name}` is {pitch}, less than a row of {width} bytes")]
     Pitch { name: &'static str, pitch: usize, width: usize },
     #[error(
@@ -127,6 +133,10 @@ pub enum Error {
 
 debug_is_display!(Error);
 
+fn sizes([width, height, depth]: &[usize; 3]) -> String {
+    format!("{width} x {height} x {depth}")
+}
+
 /// What follows from an error that CUDA's contexts do not survive.
 const DEVICE_LOST: &str = "; the driver refuses every call from now on: end the process and start it again";
 
@@ -140,6 +150,7 @@ impl Error {
             | Error::NotAnAllocation { .. }
             | Error::NotDeviceMemory { .. }
             | Error::OutOfBounds { .. }
+            | Error::OutsideArray { .. }
             | Error::Memory { .. }
             | Error::Cycle { .. }
             | Error::GraphHandle { .. }

@@ -138,9 +138,9 @@ pub fn held_resources() -> Result<HeldResources, Error> {
 /// See [`held_resources`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct HeldResources {
-    /// Allocations of device, page-locked and managed memory.
+    /// Allocations of device, page-locked and managed memory, and of arrays.
     pub allocations: usize,
-    /// Streams, events, modules, functions and pools.
+    /// Streams, events, modules, functions, pools, graphs and arrays.
     pub handles: usize,
 }
 

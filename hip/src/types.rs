@@ -317,8 +317,10 @@ pub struct hipMemPoolProps {
     pub reserved: [u8; 56],
 }
 
+mod array;
 mod graph;
 
+pub use array::*;
 pub use graph::*;
 
 pub const HIP_MEM_LOCATION_TYPE_DEVICE: c_uint = 1;

@@ -75,6 +75,10 @@ fn probe() {
         let pitched = hipPitchedPtr { ptr: pointer, pitch: 512, xsize: 300, ysize: 20 };
         let extent = hipExtent { width: 9, height: 8, depth: 7 };
         println!("by value: {}", error_name(hipMemset3D(pitched, -6, extent)));
+        let (mut array, channels) = (null_mut(), hipChannelFormatDesc { x: 8, y: 8, z: 0, w: 0, f: 1 });
+        println!("array: {} {array:?}", error_name(hipMalloc3DArray(&mut array, &channels, extent, 2)));
+        let code = hipMemcpy2DToArray(0xaaa as hipArray_t, 1, 2, 0xbbb as *const _, 3, 4, 5, 9);
+        println!("to array: {}", error_name(code));
         let mut memory: hipIpcMemHandle_t = std::mem::zeroed();
         (memory.reserved[0], memory.reserved[63]) = (4, 5);
         println!("large: {} {opened:?}", error_name(hipIpcOpenMemHandle(&mut opened, memory, 1)));
@@ -153,6 +157,8 @@ fn reached_the_fake(out: &str) {
             "fake: hipStreamBeginCapture 0x88 2\ncapture: hipSuccess",
             "fake: hipGraphInstantiateWithFlags 0x77 8\ngraph: hipSuccess 0x99",
             "fake: hipMemset3D 0xabc000 512 300 20 -6 9 8 7\nby value: hipErrorInvalidValue",
+            "fake: hipMalloc3DArray 8 8 0 0 1 9 8 7 2\narray: hipSuccess 0xaaa",
+            "fake: hipMemcpy2DToArray 0xaaa 1 2 0xbbb 3 4 5 9\nto array: hipErrorInvalidMemcpyDirection",
             "fake: hipIpcOpenMemHandle 4 5 1\nlarge: hipSuccess 0xdef000",
             "fake: hipMemcpy3DPeer 1 2.5 3 4.5 5 6 7 8 9 10.5 11\nfar: 12",
             "has no hipMemsetD16",
@@ -182,6 +188,8 @@ fn reached_the_emulator(out: &str) {
             "capture: hipErrorInvalidHandle",
             "graph: hipErrorInvalidValue 0x0",
             "by value: hipErrorInvalidValue",
+            "array: hipSuccess",
+            "to array: hipErrorInvalidHandle",
             "large: hipErrorNotSupported 0x0",
             "far: 801",
             "emulator: true",

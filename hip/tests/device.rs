@@ -235,7 +235,7 @@ fn flags_limits_and_versions() {
         fails(
             hipCreateTextureObject(null_mut(), null_mut(), null_mut(), null_mut()),
             hipErrorNotSupported,
-            "images",
+            "no textures",
         );
     }
 }

@@ -59,6 +59,14 @@ fn null_pointers() {
         hipMemGetAccess(null_mut(), null(), null_mut()): "null";
         hipMemGetAllocationGranularity(null_mut(), null(), 0): "null";
         hipMemRetainAllocationHandle(null_mut(), null_mut()): "null";
+        hipMallocArray(null_mut(), null(), 4, 4, 0): "null";
+        hipMalloc3DArray(null_mut(), null(), hipExtent { width: 4, height: 4, depth: 4 }, 0): "null";
+        hipArrayCreate(null_mut(), null()): "null";
+        hipArray3DCreate(null_mut(), null()): "null";
+        hipFreeArray(null_mut()): "null";
+        hipArrayGetDescriptor(null_mut(), null_mut()): "null";
+        hipMemcpyHtoA(null_mut(), 0, null(), 1): "null";
+        hipMemcpy2DFromArray(null_mut(), 4, null_mut(), 0, 0, 4, 1, TO_HOST): "null";
         hipModuleLoadFatBinary(null_mut(), null()): "null";
         hipStreamCreate(null_mut()): "null";
         hipStreamCreateWithPriority(null_mut(), 0, 0): "null";
@@ -78,6 +86,13 @@ fn handles_of_nothing() {
     let (mut device, mut pointer) = (0, null_mut::<c_void>());
     refused! {
         hipMemRelease(WILD): "not memory of hipMemCreate";
+        hipFreeArray(WILD): "not an array";
+        hipArrayDestroy(WILD): "not an array";
+        hipArrayGetInfo(null_mut(), null_mut(), null_mut(), WILD): "not an array";
+        hipGetChannelDesc(null_mut(), WILD): "not an array";
+        hipMemcpyAtoA(WILD, 0, WILD, 0, 1): "not an array";
+        hipMemcpyToArray(WILD, 0, 0, null(), 1, TO_DEVICE): "not an array";
+        hipMemcpy2DToArray(WILD, 0, 0, null(), 4, 4, 1, TO_DEVICE): "not an array";
         hipMemMap(WILD, 4096, 0, WILD, 0): "not memory of hipMemCreate";
         hipMemExportToShareableHandle((&raw mut number).cast(), WILD, 1, 0): "not memory of hipMemCreate";
         hipMemUnmap(WILD, 4096): "whole mappings";

@@ -431,7 +431,7 @@ fn copies_and_fills_in_three_dimensions() {
         params.extent.width = 0;
         ok(hipMemcpy3D(&params));
         params.srcArray = device.ptr;
-        fails(hipMemcpy3D(&params), hipErrorNotSupported, "no arrays");
+        fails(hipMemcpy3D(&params), hipErrorInvalidHandle, "not an array");
         params.srcArray = null_mut();
         params.srcPtr.ptr = null_mut();
         fails(hipMemcpy3D(&params), hipErrorInvalidValue, "null");

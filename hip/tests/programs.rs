@@ -99,7 +99,7 @@ macro_rules! programs {
     )*};
 }
 
-programs! { vector_add shared_memory prefix_sum streams graphs cooperative atomics shuffles globals copies }
+programs! { vector_add shared_memory prefix_sum streams graphs cooperative atomics shuffles globals copies arrays }
 
 /// A program that uses one of ROCm's libraries, which knows nothing of this project either.
 #[track_caller]

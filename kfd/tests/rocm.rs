@@ -129,7 +129,11 @@ macro_rules! programs {
 programs! { vector_add shared_memory prefix_sum streams cooperative atomics shuffles globals copies device_printf }
 
 /// Programs of `hip/tests` that are not among those above, and why.
-const ELSEWHERE: [(&str, &str); 8] = [
+const ELSEWHERE: [(&str, &str); 9] = [
+    (
+        "arrays",
+        "AMD's runtime copies to arrays by kernels with image instructions, which emulated cards do not have",
+    ),
     ("device_assert", "a test of its own, since it ends badly"),
     ("findings", "a test of its own, in check mode"),
     ("graphs", "HIP before 6 ends captures well that a wait has broken"),

@@ -13,7 +13,7 @@ use amdgpu_journal::settings::WARN_VARIABLE;
 
 use crate::journal;
 use crate::select::{Backend, backend};
-use crate::types::hipStream_t;
+use crate::types::{hipChannelFormatDesc, hipStream_t};
 
 /// An absent function's name, with a zero at its end.
 #[repr(transparent)]
@@ -114,18 +114,17 @@ macro_rules! absent {
 }
 
 absent! {
-    __hipRegisterSurface __hipRegisterTexture hipArray3DCreate hipArray3DGetDescriptor hipArrayCreate
-    hipArrayDestroy hipArrayGetDescriptor hipArrayGetInfo hipBindTexture hipBindTexture2D hipBindTextureToArray
+    __hipRegisterSurface __hipRegisterTexture hipBindTexture hipBindTexture2D hipBindTextureToArray
     hipBindTextureToMipmappedArray hipChooseDevice hipChooseDeviceR0000 hipConfigureCall hipCtxDisablePeerAccess
     hipCtxEnablePeerAccess hipCtxGetCacheConfig hipCtxGetSharedMemConfig hipCtxSetCacheConfig
     hipCtxSetSharedMemConfig hipDestroyExternalMemory hipDeviceGetTexture1DLinearMaxWidth
     hipDevicePrimaryCtxSetFlags hipDrvPointerGetAttributes hipExtDisableLogging hipExtEnableLogging
     hipExtGetLinkTypeAndHopCount hipExtLaunchMultiKernelMultiDevice hipExtSetLoggingParams
-    hipExtStreamCreateWithCUMask hipExtStreamGetCUMask hipExternalMemoryGetMappedBuffer hipFreeArray
-    hipFreeMipmappedArray hipGLGetDevices hipGetChannelDesc hipGetDriverEntryPoint hipGetDriverEntryPoint_spt
-    hipGetMipmappedArrayLevel hipGetProcAddress hipGetProcAddress_spt hipGetTextureAlignmentOffset
-    hipGetTextureObjectResourceDesc hipGetTextureObjectResourceViewDesc hipGetTextureObjectTextureDesc
-    hipGetTextureReference hipGraphAddExternalSemaphoresSignalNode hipGraphAddExternalSemaphoresWaitNode
+    hipExtStreamCreateWithCUMask hipExtStreamGetCUMask hipExternalMemoryGetMappedBuffer hipFreeMipmappedArray
+    hipGLGetDevices hipGetDriverEntryPoint hipGetDriverEntryPoint_spt hipGetMipmappedArrayLevel
+    hipGetProcAddress hipGetProcAddress_spt hipGetTextureAlignmentOffset hipGetTextureObjectResourceDesc
+    hipGetTextureObjectResourceViewDesc hipGetTextureObjectTextureDesc hipGetTextureReference
+    hipGraphAddExternalSemaphoresSignalNode hipGraphAddExternalSemaphoresWaitNode
     hipGraphExecExternalSemaphoresSignalNodeSetParams hipGraphExecExternalSemaphoresWaitNodeSetParams
     hipGraphExternalSemaphoresSignalNodeGetParams hipGraphExternalSemaphoresSignalNodeSetParams
     hipGraphExternalSemaphoresWaitNodeGetParams hipGraphExternalSemaphoresWaitNodeSetParams
@@ -135,26 +134,18 @@ absent! {
     hipKernelGetLibrary hipKernelGetName hipKernelGetParamInfo hipKernelSetAttribute hipLaunchByPtr
     hipLaunchCooperativeKernelMultiDevice hipLibraryEnumerateKernels hipLibraryGetKernel
     hipLibraryGetKernelCount hipLibraryLoadData hipLibraryLoadFromFile hipLibraryUnload hipLinkAddData
-    hipLinkAddFile hipLinkComplete hipLinkCreate hipLinkDestroy hipMalloc3DArray hipMallocArray
-    hipMallocMipmappedArray hipMemAdvise_v2
-
-    hipMemGetHandleForAddressRange hipMemGetMemPool
-    hipMemMapArrayAsync hipMemPoolExportPointer
+    hipLinkAddFile hipLinkComplete hipLinkCreate hipLinkDestroy hipMallocMipmappedArray hipMemAdvise_v2
+    hipMemGetHandleForAddressRange hipMemGetMemPool hipMemMapArrayAsync hipMemPoolExportPointer
     hipMemPoolExportToShareableHandle hipMemPoolGetAccess hipMemPoolImportFromShareableHandle
     hipMemPoolImportPointer hipMemPoolSetAccess hipMemPrefetchAsync_v2 hipMemPrefetchBatchAsync
-    hipMemRangeGetAttribute hipMemRangeGetAttributes
-    hipMemSetMemPool hipMemcpy2DArrayToArray hipMemcpy2DFromArray hipMemcpy2DFromArrayAsync
-    hipMemcpy2DFromArrayAsync_spt hipMemcpy2DFromArray_spt hipMemcpy2DToArray hipMemcpy2DToArrayAsync
-    hipMemcpy2DToArrayAsync_spt hipMemcpy2DToArray_spt hipMemcpy3DBatchAsync hipMemcpy3DPeer
-    hipMemcpy3DPeerAsync hipMemcpyAtoA hipMemcpyAtoD hipMemcpyAtoH hipMemcpyAtoHAsync hipMemcpyBatchAsync
-    hipMemcpyDtoA hipMemcpyFromArray hipMemcpyFromArray_spt hipMemcpyHtoA hipMemcpyHtoAAsync hipMemcpyToArray
-    hipMipmappedArrayCreate hipMipmappedArrayDestroy hipMipmappedArrayGetLevel
-    hipMipmappedArrayGetMemoryRequirements hipModuleGetTexRef hipModuleLaunchCooperativeKernelMultiDevice
-    hipOccupancyAvailableDynamicSMemPerBlock hipPointerSetAttribute hipSetValidDevices hipSetupArgument
-    hipStreamAttachMemAsync hipStreamCopyAttributes hipStreamGetAttribute hipStreamGetId hipStreamSetAttribute
-    hipTexObjectCreate hipTexObjectDestroy hipTexObjectGetResourceDesc hipTexObjectGetResourceViewDesc
-    hipTexObjectGetTextureDesc hipTexRefGetAddress hipTexRefGetAddressMode hipTexRefGetArray
-    hipTexRefGetBorderColor hipTexRefGetFilterMode hipTexRefGetFlags hipTexRefGetFormat
+    hipMemRangeGetAttribute hipMemRangeGetAttributes hipMemSetMemPool hipMemcpy3DBatchAsync hipMemcpy3DPeer
+    hipMemcpy3DPeerAsync hipMemcpyBatchAsync hipMipmappedArrayCreate hipMipmappedArrayDestroy
+    hipMipmappedArrayGetLevel hipMipmappedArrayGetMemoryRequirements hipModuleGetTexRef
+    hipModuleLaunchCooperativeKernelMultiDevice hipOccupancyAvailableDynamicSMemPerBlock hipPointerSetAttribute
+    hipSetValidDevices hipSetupArgument hipStreamAttachMemAsync hipStreamCopyAttributes hipStreamGetAttribute
+    hipStreamGetId hipStreamSetAttribute hipTexObjectCreate hipTexObjectDestroy hipTexObjectGetResourceDesc
+    hipTexObjectGetResourceViewDesc hipTexObjectGetTextureDesc hipTexRefGetAddress hipTexRefGetAddressMode
+    hipTexRefGetArray hipTexRefGetBorderColor hipTexRefGetFilterMode hipTexRefGetFlags hipTexRefGetFormat
     hipTexRefGetMaxAnisotropy hipTexRefGetMipMappedArray hipTexRefGetMipmapFilterMode
     hipTexRefGetMipmapLevelBias hipTexRefGetMipmapLevelClamp hipTexRefSetAddress hipTexRefSetAddress2D
     hipTexRefSetAddressMode hipTexRefSetArray hipTexRefSetBorderColor hipTexRefSetFilterMode hipTexRefSetFlags
@@ -185,19 +176,7 @@ nameless! {
     hipKernelNameRefByPtr(*const c_void);
 }
 
-/// Bits of each channel of a texture's element, and what they are.
-#[repr(C)]
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(non_camel_case_types, missing_docs)]
-pub struct hipChannelFormatDesc {
-    pub x: c_int,
-    pub y: c_int,
-    pub z: c_int,
-    pub w: c_int,
-    pub f: u32,
-}
-
-/// The description of a texture's element.
+/// The description of an element of an array or a texture.
 #[unsafe(no_mangle)]
 #[allow(non_snake_case)]
 pub extern "C" fn hipCreateChannelDesc(

@@ -285,7 +285,7 @@ hip_functions! {
         Ok(())
     }
 
-    /// Texture objects need an image unit, which emulated devices do not have.
+    /// Texture objects need an image unit, which emulated devices do not have: their arrays can be copied.
     fn hipCreateTextureObject(
         pTexObject: *mut hipDeviceptr_t,
         pResDesc: *const hipDeviceptr_t,
@@ -293,24 +293,24 @@ hip_functions! {
         pResViewDesc: *const hipDeviceptr_t,
     ) => |_| {
         let _ = (pTexObject, pResDesc, pTexDesc, pResViewDesc);
-        Err(Error::Unsupported("emulated devices have no images".to_owned()))
+        Err(Error::Unsupported("emulated devices have no textures and no surfaces".to_owned()))
     }
 
     /// See [`hipCreateTextureObject`].
     fn hipDestroyTextureObject(textureObject: hipDeviceptr_t) => |_| {
         let _ = textureObject;
-        Err(Error::Unsupported("emulated devices have no images".to_owned()))
+        Err(Error::Unsupported("emulated devices have no textures and no surfaces".to_owned()))
     }
 
     /// See [`hipCreateTextureObject`].
     fn hipCreateSurfaceObject(pSurfObject: *mut hipDeviceptr_t, pResDesc: *const hipDeviceptr_t) => |_| {
         let _ = (pSurfObject, pResDesc);
-        Err(Error::Unsupported("emulated devices have no images".to_owned()))
+        Err(Error::Unsupported("emulated devices have no textures and no surfaces".to_owned()))
     }
 
     /// See [`hipCreateTextureObject`].
     fn hipDestroySurfaceObject(surfaceObject: hipDeviceptr_t) => |_| {
         let _ = surfaceObject;
-        Err(Error::Unsupported("emulated devices have no images".to_owned()))
+        Err(Error::Unsupported("emulated devices have no textures and no surfaces".to_owned()))
     }
 }

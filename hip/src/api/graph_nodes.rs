@@ -151,14 +151,14 @@ fn line(
 /// `params` is null or valid for reading.
 unsafe fn copy_3d(runtime: &Runtime, params: *const hipMemcpy3DParms) -> Result<Work, Error> {
     // SAFETY: the caller's contract.
-    copy(runtime, unsafe { copy_params(params)? })
+    copy(runtime, unsafe { copy_params(Some(runtime), params)? })
 }
 
 /// # Safety
 /// `params` is null or valid for reading.
 unsafe fn copy_driver(runtime: &Runtime, params: *const HIP_MEMCPY3D) -> Result<Work, Error> {
     // SAFETY: the caller's contract.
-    copy(runtime, unsafe { copy_from_driver(params)? })
+    copy(runtime, unsafe { copy_from_driver(Some(runtime), params)? })
 }
 
 /// # Safety

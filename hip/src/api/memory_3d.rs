@@ -1,14 +1,14 @@
 //! Memory, copies and fills in three dimensions.
-//!
-//! Arrays, which are images, are refused.
 
 use std::ffi::{c_int, c_uint, c_void};
+use std::sync::Arc;
 
 use super::memory::{allocate_slices, fill_rows};
 use super::per_thread::own;
 use super::{give, not_null};
 use crate::abi::{driver_copy, is_hip_5, memory_type};
 use crate::emulated::Runtime;
+use crate::emulated::array::Array;
 use crate::emulated::memory::{CopyParams, FillParams, Region};
 use crate::error::Error;
 use crate::types::*;
@@ -17,59 +17,94 @@ use crate::types::*;
 const OWN: hipStream_t = 2 as hipStream_t;
 const DEFAULT: hipStream_t = std::ptr::null_mut();
 
-fn no_array(array: hipArray_t) -> Result<(), Error> {
-    match array.is_null() {
-        true => Ok(()),
-        false => Err(Error::Unsupported("emulated devices have no arrays".to_owned())),
+/// The array that a program names; `None` for none. Without the emulated runtime there are none.
+fn array_at(
+    runtime: Option<&Runtime>,
+    name: &'static str,
+    handle: hipArray_t,
+) -> Result<Option<Arc<Array>>, Error> {
+    match runtime {
+        _ if handle.is_null() => Ok(None),
+        Some(runtime) => runtime.array(name, handle).map(Some),
+        None => Err(Error::Unsupported("arrays on NVIDIA GPUs".to_owned())),
     }
 }
 
+/// The two names of a side of a copy: of its array, and of its pointer.
+type Names = [&'static str; 2];
+
 fn region(
-    name: &'static str,
-    array: hipArray_t,
+    [array_name, name]: Names,
+    array: Option<(&Array, hipArray_t)>,
     pointer: hipPitchedPtr,
     at: hipPos,
 ) -> Result<Region, Error> {
-    no_array(array)?;
-    not_null(name, pointer.ptr)?;
     let hipPitchedPtr { ptr, pitch, xsize, ysize } = pointer;
-    Ok(Region { address: ptr as u64, pitch, xsize, ysize, at: [at.x, at.y, at.z] })
+    match array {
+        None => {
+            not_null(name, ptr)?;
+            let at = [at.x, at.y, at.z];
+            Ok(Region { address: ptr as u64, pitch, xsize, ysize, at, array: None })
+        }
+        Some((array, handle)) if ptr.is_null() => {
+            Ok(array.region(handle, [at.x.saturating_mul(array.format.bytes()), at.y, at.z]))
+        }
+        Some((_, handle)) => Err(Error::Argument {
+            name: array_name,
+            value: format!("{handle:?}, beside a pointer, {ptr:?}"),
+            expected: "a side of a copy is an array or a pointer",
+        }),
+    }
 }
 
-/// A copy as the runtime has it.
+/// A copy as the runtime has it; the runtime is that of the emulated devices.
 ///
 /// # Safety
 /// `params` is null or valid for reading.
-pub(crate) unsafe fn copy_params(params: *const hipMemcpy3DParms) -> Result<CopyParams, Error> {
+pub(crate) unsafe fn copy_params(
+    runtime: Option<&Runtime>,
+    params: *const hipMemcpy3DParms,
+) -> Result<CopyParams, Error> {
     not_null("pNodeParams", params)?;
     // SAFETY: the caller's contract.
     let params = unsafe { *params };
+    let dst = array_at(runtime, "dstArray", params.dstArray)?;
+    let src = array_at(runtime, "srcArray", params.srcArray)?;
+    // The width is in elements of the array that takes part; if two do, their elements have one size.
+    let unit = src.as_ref().or(dst.as_ref()).map_or(1, |array| array.format.bytes());
+    let dst = dst.as_deref().map(|array| (array, params.dstArray));
+    let src = src.as_deref().map(|array| (array, params.srcArray));
     Ok(CopyParams {
-        dst: region("dstPtr", params.dstArray, params.dstPtr, params.dstPos)?,
-        src: region("srcPtr", params.srcArray, params.srcPtr, params.srcPos)?,
-        extent: [params.extent.width, params.extent.height, params.extent.depth],
+        dst: region(["dstArray", "dstPtr"], dst, params.dstPtr, params.dstPos)?,
+        src: region(["srcArray", "srcPtr"], src, params.srcPtr, params.srcPos)?,
+        extent: [params.extent.width.saturating_mul(unit), params.extent.height, params.extent.depth],
         kind: params.kind,
     })
 }
 
 /// The other way round.
 pub(super) fn copy_to_params(params: &CopyParams) -> hipMemcpy3DParms {
-    let pointer = |region: &Region| hipPitchedPtr {
-        ptr: region.address as *mut c_void,
-        pitch: region.pitch,
-        xsize: region.xsize,
-        ysize: region.ysize,
+    let handle = |region: &Region| region.array.map_or(0, |array| array.handle) as hipArray_t;
+    let unit = |region: &Region| region.array.map_or(1, |array| array.element);
+    let pointer = |region: &Region| match region.array {
+        Some(_) => hipPitchedPtr { ptr: std::ptr::null_mut(), pitch: 0, xsize: 0, ysize: 0 },
+        None => hipPitchedPtr {
+            ptr: region.address as *mut c_void,
+            pitch: region.pitch,
+            xsize: region.xsize,
+            ysize: region.ysize,
+        },
     };
-    let at = |region: &Region| hipPos { x: region.at[0], y: region.at[1], z: region.at[2] };
+    let at = |region: &Region| hipPos { x: region.at[0] / unit(region), y: region.at[1], z: region.at[2] };
     let [width, height, depth] = params.extent;
     hipMemcpy3DParms {
-        srcArray: std::ptr::null_mut(),
+        srcArray: handle(&params.src),
         srcPos: at(&params.src),
         srcPtr: pointer(&params.src),
-        dstArray: std::ptr::null_mut(),
+        dstArray: handle(&params.dst),
         dstPos: at(&params.dst),
         dstPtr: pointer(&params.dst),
-        extent: hipExtent { width, height, depth },
+        extent: hipExtent { width: width / unit(&params.src).max(unit(&params.dst)), height, depth },
         kind: params.kind,
     }
 }
@@ -78,27 +113,47 @@ pub(super) fn copy_to_params(params: &CopyParams) -> hipMemcpy3DParms {
 const UNIFIED: hipMemoryType = 11;
 const ARRAY: hipMemoryType = 10;
 
-/// One side of a copy of the driver's functions, and whether it is said to be on the device.
-fn driver_side(
-    name: &'static str,
+/// One side of a copy of the driver's functions.
+struct DriverSide {
+    kind_name: &'static str,
+    array_name: &'static str,
     kind: hipMemoryType,
     host: *const c_void,
     device: hipDeviceptr_t,
     array: hipArray_t,
-) -> Result<(u64, Option<bool>), Error> {
-    no_array(array)?;
-    let (address, is_device) = match kind {
-        HIP_MEMORY_TYPE_HOST => (host, Some(false)),
-        HIP_MEMORY_TYPE_DEVICE => (device.cast_const(), Some(true)),
-        HIP_MEMORY_TYPE_MANAGED | UNIFIED => (device.cast_const(), None),
-        ARRAY => return Err(Error::Unsupported("emulated devices have no arrays".to_owned())),
-        other => {
-            let value = other.to_string();
-            let expected = "it must be 1 (host), 2 (device), 3 (managed) or 11 (unified)";
-            return Err(Error::Argument { name, value, expected });
-        }
-    };
-    Ok((address as u64, is_device))
+    pitch: usize,
+    height: usize,
+    /// Bytes, rows, slices, as is the width.
+    at: [usize; 3],
+    width: usize,
+}
+
+impl DriverSide {
+    /// Where it is, and whether it is said to be on the device.
+    fn region(&self, runtime: Option<&Runtime>) -> Result<(Region, Option<bool>), Error> {
+        let (address, is_device) = match self.kind {
+            HIP_MEMORY_TYPE_HOST => (self.host, Some(false)),
+            HIP_MEMORY_TYPE_DEVICE => (self.device.cast_const(), Some(true)),
+            HIP_MEMORY_TYPE_MANAGED | UNIFIED => (self.device.cast_const(), None),
+            ARRAY => {
+                let found = array_at(runtime, self.array_name, self.array)?;
+                let array = found.ok_or(Error::Null(self.array_name))?;
+                return Ok((array.region(self.array, self.at), Some(true)));
+            }
+            other => {
+                let value = other.to_string();
+                let expected = "it must be 1 (host), 2 (device), 3 (managed), 10 (array) or 11 (unified)";
+                return Err(Error::Argument { name: self.kind_name, value, expected });
+            }
+        };
+        // No pitch is one without gaps.
+        let pitch = if self.pitch == 0 { self.width.saturating_add(self.at[0]) } else { self.pitch };
+        let address = address as u64;
+        Ok((
+            Region { address, pitch, xsize: self.width, ysize: self.height, at: self.at, array: None },
+            is_device,
+        ))
+    }
 }
 
 fn driver_kind(dst: Option<bool>, src: Option<bool>) -> hipMemcpyKind {
@@ -111,39 +166,46 @@ fn driver_kind(dst: Option<bool>, src: Option<bool>) -> hipMemcpyKind {
     }
 }
 
-/// A copy as the runtime has it.
+/// A copy as the runtime has it; the runtime is that of the emulated devices.
 ///
 /// # Safety
 /// `params` is null or valid for reading.
-pub(crate) unsafe fn copy_from_driver(params: *const HIP_MEMCPY3D) -> Result<CopyParams, Error> {
+pub(crate) unsafe fn copy_from_driver(
+    runtime: Option<&Runtime>,
+    params: *const HIP_MEMCPY3D,
+) -> Result<CopyParams, Error> {
     not_null("copyParams", params)?;
     // SAFETY: the caller's contract.
-    copy_of(unsafe { driver_copy(params, is_hip_5()) })
+    copy_of(runtime, unsafe { driver_copy(params, is_hip_5()) })
 }
 
-fn copy_of(p: HIP_MEMCPY3D) -> Result<CopyParams, Error> {
-    let (dst, to) = driver_side("dstMemoryType", p.dstMemoryType, p.dstHost, p.dstDevice, p.dstArray)?;
-    let (src, from) = driver_side("srcMemoryType", p.srcMemoryType, p.srcHost, p.srcDevice, p.srcArray)?;
-    // No pitch is one without gaps.
-    let pitch = |pitch: usize, x: usize| if pitch == 0 { p.WidthInBytes.saturating_add(x) } else { pitch };
-    Ok(CopyParams {
-        dst: Region {
-            address: dst,
-            pitch: pitch(p.dstPitch, p.dstXInBytes),
-            xsize: p.WidthInBytes,
-            ysize: p.dstHeight,
-            at: [p.dstXInBytes, p.dstY, p.dstZ],
-        },
-        src: Region {
-            address: src,
-            pitch: pitch(p.srcPitch, p.srcXInBytes),
-            xsize: p.WidthInBytes,
-            ysize: p.srcHeight,
-            at: [p.srcXInBytes, p.srcY, p.srcZ],
-        },
-        extent: [p.WidthInBytes, p.Height, p.Depth],
-        kind: driver_kind(to, from),
-    })
+fn copy_of(runtime: Option<&Runtime>, p: HIP_MEMCPY3D) -> Result<CopyParams, Error> {
+    let dst = DriverSide {
+        kind_name: "dstMemoryType",
+        array_name: "dstArray",
+        kind: p.dstMemoryType,
+        host: p.dstHost,
+        device: p.dstDevice,
+        array: p.dstArray,
+        pitch: p.dstPitch,
+        height: p.dstHeight,
+        at: [p.dstXInBytes, p.dstY, p.dstZ],
+        width: p.WidthInBytes,
+    };
+    let src = DriverSide {
+        kind_name: "srcMemoryType",
+        array_name: "srcArray",
+        kind: p.srcMemoryType,
+        host: p.srcHost,
+        device: p.srcDevice,
+        array: p.srcArray,
+        pitch: p.srcPitch,
+        height: p.srcHeight,
+        at: [p.srcXInBytes, p.srcY, p.srcZ],
+        width: p.WidthInBytes,
+    };
+    let ((dst, to), (src, from)) = (dst.region(runtime)?, src.region(runtime)?);
+    Ok(CopyParams { dst, src, extent: [p.WidthInBytes, p.Height, p.Depth], kind: driver_kind(to, from) })
 }
 
 /// The other way round.
@@ -156,8 +218,14 @@ pub(super) fn copy_to_driver(params: &CopyParams) -> HIP_MEMCPY3D {
         HIP_MEMCPY_DEFAULT => (UNIFIED, UNIFIED),
         _ => (HIP_MEMORY_TYPE_DEVICE, HIP_MEMORY_TYPE_DEVICE),
     };
+    let kind_of = |kind, region: &Region| if region.array.is_some() { ARRAY } else { kind };
+    let (to, from) = (kind_of(to, dst), kind_of(from, src));
     let here =
         |on: bool, region: &Region| if on { region.address as *mut c_void } else { std::ptr::null_mut() };
+    let is_device = |kind| !matches!(kind, HIP_MEMORY_TYPE_HOST | ARRAY);
+    let array = |region: &Region| region.array.map_or(0, |array| array.handle) as hipArray_t;
+    let rows = |region: &Region| if region.array.is_some() { (0, 0) } else { (region.pitch, region.ysize) };
+    let ((src_pitch, src_height), (dst_pitch, dst_height)) = (rows(src), rows(dst));
     let [width, height, depth] = params.extent;
     HIP_MEMCPY3D {
         srcXInBytes: src.at[0],
@@ -166,20 +234,20 @@ pub(super) fn copy_to_driver(params: &CopyParams) -> HIP_MEMCPY3D {
         srcLOD: 0,
         srcMemoryType: from,
         srcHost: here(from == HIP_MEMORY_TYPE_HOST, src),
-        srcDevice: here(from != HIP_MEMORY_TYPE_HOST, src),
-        srcArray: std::ptr::null_mut(),
-        srcPitch: src.pitch,
-        srcHeight: src.ysize,
+        srcDevice: here(is_device(from), src),
+        srcArray: array(src),
+        srcPitch: src_pitch,
+        srcHeight: src_height,
         dstXInBytes: dst.at[0],
         dstY: dst.at[1],
         dstZ: dst.at[2],
         dstLOD: 0,
         dstMemoryType: to,
         dstHost: here(to == HIP_MEMORY_TYPE_HOST, dst),
-        dstDevice: here(to != HIP_MEMORY_TYPE_HOST, dst),
-        dstArray: std::ptr::null_mut(),
-        dstPitch: dst.pitch,
-        dstHeight: dst.ysize,
+        dstDevice: here(is_device(to), dst),
+        dstArray: array(dst),
+        dstPitch: dst_pitch,
+        dstHeight: dst_height,
         WidthInBytes: width,
         Height: height,
         Depth: depth,
@@ -188,7 +256,10 @@ pub(super) fn copy_to_driver(params: &CopyParams) -> HIP_MEMCPY3D {
 
 /// # Safety
 /// `params` is null or valid for reading.
-pub(crate) unsafe fn copy_from_2d(params: *const hip_Memcpy2D) -> Result<CopyParams, Error> {
+pub(crate) unsafe fn copy_from_2d(
+    runtime: Option<&Runtime>,
+    params: *const hip_Memcpy2D,
+) -> Result<CopyParams, Error> {
     not_null("pCopy", params)?;
     // SAFETY: the caller's contract.
     let p = unsafe { *params };
@@ -217,7 +288,7 @@ pub(crate) unsafe fn copy_from_2d(params: *const hip_Memcpy2D) -> Result<CopyPar
         Height: p.Height,
         Depth: 1,
     };
-    copy_of(params)
+    copy_of(runtime, params)
 }
 
 /// # Safety
@@ -265,39 +336,39 @@ hip_functions! {
     }
 
     /// Copies in three dimensions, and waits.
-    fn hipMemcpy3D(p: *const hipMemcpy3DParms) => |runtime| { copy(runtime, copy_params(p)?, DEFAULT) }
+    fn hipMemcpy3D(p: *const hipMemcpy3DParms) => |runtime| { copy(runtime, copy_params(Some(runtime), p)?, DEFAULT) }
 
     /// `hipMemcpy3D` with the thread's own default stream.
-    fn hipMemcpy3D_spt(p: *const hipMemcpy3DParms) => |runtime| { copy(runtime, copy_params(p)?, OWN) }
+    fn hipMemcpy3D_spt(p: *const hipMemcpy3DParms) => |runtime| { copy(runtime, copy_params(Some(runtime), p)?, OWN) }
 
     /// Copies in three dimensions in a stream.
     fn hipMemcpy3DAsync(p: *const hipMemcpy3DParms, stream: hipStream_t) => |runtime| {
-        runtime.copy_regions(copy_params(p)?, &runtime.stream(stream)?)
+        runtime.copy_regions(copy_params(Some(runtime), p)?, &runtime.stream(stream)?)
     }
 
     /// `hipMemcpy3DAsync` with the thread's own default stream.
     fn hipMemcpy3DAsync_spt(p: *const hipMemcpy3DParms, stream: hipStream_t) => |runtime| {
-        runtime.copy_regions(copy_params(p)?, &runtime.stream(own(stream))?)
+        runtime.copy_regions(copy_params(Some(runtime), p)?, &runtime.stream(own(stream))?)
     }
 
     /// Copies in three dimensions, and waits; the parameters say of each side whether it is host memory.
-    fn hipDrvMemcpy3D(pCopy: *const HIP_MEMCPY3D) => |runtime| { copy(runtime, copy_from_driver(pCopy)?, DEFAULT) }
+    fn hipDrvMemcpy3D(pCopy: *const HIP_MEMCPY3D) => |runtime| { copy(runtime, copy_from_driver(Some(runtime), pCopy)?, DEFAULT) }
 
     /// As [`hipDrvMemcpy3D`], in a stream.
     fn hipDrvMemcpy3DAsync(pCopy: *const HIP_MEMCPY3D, stream: hipStream_t) => |runtime| {
-        runtime.copy_regions(copy_from_driver(pCopy)?, &runtime.stream(stream)?)
+        runtime.copy_regions(copy_from_driver(Some(runtime), pCopy)?, &runtime.stream(stream)?)
     }
 
     /// Copies rows, and waits; the parameters say of each side whether it is host memory.
-    fn hipMemcpyParam2D(pCopy: *const hip_Memcpy2D) => |runtime| { copy(runtime, copy_from_2d(pCopy)?, DEFAULT) }
+    fn hipMemcpyParam2D(pCopy: *const hip_Memcpy2D) => |runtime| { copy(runtime, copy_from_2d(Some(runtime), pCopy)?, DEFAULT) }
 
     /// As [`hipMemcpyParam2D`], in a stream.
     fn hipMemcpyParam2DAsync(pCopy: *const hip_Memcpy2D, stream: hipStream_t) => |runtime| {
-        runtime.copy_regions(copy_from_2d(pCopy)?, &runtime.stream(stream)?)
+        runtime.copy_regions(copy_from_2d(Some(runtime), pCopy)?, &runtime.stream(stream)?)
     }
 
     /// As [`hipMemcpyParam2D`]: no row here has to be aligned.
-    fn hipDrvMemcpy2DUnaligned(pCopy: *const hip_Memcpy2D) => |runtime| { copy(runtime, copy_from_2d(pCopy)?, DEFAULT) }
+    fn hipDrvMemcpy2DUnaligned(pCopy: *const hip_Memcpy2D) => |runtime| { copy(runtime, copy_from_2d(Some(runtime), pCopy)?, DEFAULT) }
 
     /// Sets the bytes of rows of slices.
     fn hipMemset3D(pitchedDevPtr: hipPitchedPtr, value: c_int, extent: hipExtent) => |runtime| {

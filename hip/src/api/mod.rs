@@ -52,6 +52,7 @@ macro_rules! hip_functions {
 }
 
 mod absent;
+mod arrays;
 mod capture;
 mod context;
 mod device;
@@ -71,6 +72,7 @@ mod values;
 mod virtual_memory;
 
 pub use absent::*;
+pub use arrays::*;
 pub use capture::*;
 pub use context::*;
 pub use device::*;

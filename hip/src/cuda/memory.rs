@@ -619,34 +619,34 @@ cuda_functions! {
         cuda.copy_rows(dst, dpitch, src, spitch, width, height, kind, own(stream))
     }
 
-    fn hipMemcpy3D(p: *const hipMemcpy3DParms) => |cuda| { cuda.copy_regions_and_wait(copy_params(p)?, DEFAULT) }
+    fn hipMemcpy3D(p: *const hipMemcpy3DParms) => |cuda| { cuda.copy_regions_and_wait(copy_params(None, p)?, DEFAULT) }
 
-    fn hipMemcpy3D_spt(p: *const hipMemcpy3DParms) => |cuda| { cuda.copy_regions_and_wait(copy_params(p)?, OWN) }
+    fn hipMemcpy3D_spt(p: *const hipMemcpy3DParms) => |cuda| { cuda.copy_regions_and_wait(copy_params(None, p)?, OWN) }
 
     fn hipMemcpy3DAsync(p: *const hipMemcpy3DParms, stream: hipStream_t) => |cuda| {
-        cuda.copy_regions(copy_params(p)?, stream)
+        cuda.copy_regions(copy_params(None, p)?, stream)
     }
 
     fn hipMemcpy3DAsync_spt(p: *const hipMemcpy3DParms, stream: hipStream_t) => |cuda| {
-        cuda.copy_regions(copy_params(p)?, own(stream))
+        cuda.copy_regions(copy_params(None, p)?, own(stream))
     }
 
     fn hipDrvMemcpy3D(pCopy: *const HIP_MEMCPY3D) => |cuda| {
-        cuda.copy_regions_and_wait(copy_from_driver(pCopy)?, DEFAULT)
+        cuda.copy_regions_and_wait(copy_from_driver(None, pCopy)?, DEFAULT)
     }
 
     fn hipDrvMemcpy3DAsync(pCopy: *const HIP_MEMCPY3D, stream: hipStream_t) => |cuda| {
-        cuda.copy_regions(copy_from_driver(pCopy)?, stream)
+        cuda.copy_regions(copy_from_driver(None, pCopy)?, stream)
     }
 
-    fn hipMemcpyParam2D(pCopy: *const hip_Memcpy2D) => |cuda| { cuda.copy_regions_and_wait(copy_from_2d(pCopy)?, DEFAULT) }
+    fn hipMemcpyParam2D(pCopy: *const hip_Memcpy2D) => |cuda| { cuda.copy_regions_and_wait(copy_from_2d(None, pCopy)?, DEFAULT) }
 
     fn hipMemcpyParam2DAsync(pCopy: *const hip_Memcpy2D, stream: hipStream_t) => |cuda| {
-        cuda.copy_regions(copy_from_2d(pCopy)?, stream)
+        cuda.copy_regions(copy_from_2d(None, pCopy)?, stream)
     }
 
     fn hipDrvMemcpy2DUnaligned(pCopy: *const hip_Memcpy2D) => |cuda| {
-        cuda.copy_regions_and_wait(copy_from_2d(pCopy)?, DEFAULT)
+        cuda.copy_regions_and_wait(copy_from_2d(None, pCopy)?, DEFAULT)
     }
 
     fn hipMemset(dst: *mut c_void, value: c_int, sizeBytes: usize) => |cuda| {

@@ -1,4 +1,4 @@
-//! Handles of streams, events, modules, functions, pools and graphs.
+//! Handles of streams, events, modules, functions, pools, graphs and arrays.
 //!
 //! A handle is a number disguised as a pointer. It is never dereferenced and never reused, so a stale or invented one is an
 //! error and not a crash.
@@ -8,6 +8,7 @@ use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
+use super::array::Array;
 use super::graph::{Exec, Graph, Kept, Node};
 use super::module::{Function, Module};
 use super::pool::Pool;
@@ -25,6 +26,7 @@ pub(crate) enum Object {
     Node(Arc<Node>),
     Exec(Arc<Exec>),
     Kept(Arc<Kept>),
+    Array(Arc<Array>),
 }
 
 /// A type that has handles.
@@ -62,6 +64,7 @@ handled! {
     Node "a node of a graph";
     Exec "a graph that can be launched";
     Kept "a user object";
+    Array "an array";
 }
 
 pub(crate) struct Handles {

@@ -9,6 +9,7 @@ use std::ptr;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use super::Runtime;
+use super::array::Within;
 use super::device::Device;
 use super::stream::{Stream, StreamFault};
 use super::work::Work;
@@ -45,6 +46,8 @@ pub(crate) enum BlockKind {
     Graph,
     /// Memory of `hipMemCreate`, where it is mapped.
     Mapped,
+    /// The elements of an array.
+    Array,
 }
 
 impl BlockKind {
@@ -68,6 +71,7 @@ impl BlockKind {
             BlockKind::Variable => "a variable",
             BlockKind::Graph => "a graph",
             BlockKind::Mapped => "hipMemMap",
+            BlockKind::Array => "an array",
         }
     }
 }
@@ -207,6 +211,8 @@ pub(crate) struct Region {
     /// Rows of a slice; 0 for as many as are copied.
     pub(crate) ysize: usize,
     pub(crate) at: [usize; 3],
+    /// The array whose memory it is.
+    pub(crate) array: Option<Within>,
 }
 
 /// What a copy or a fill reaches of a region.
@@ -222,9 +228,17 @@ pub(crate) struct Area {
 }
 
 impl Region {
+    /// Rows from an address on.
+    pub(crate) fn rows(address: u64, pitch: usize, [width, height]: [usize; 2]) -> Region {
+        Region { address, pitch, xsize: width, ysize: height, at: [0; 3], array: None }
+    }
+
     /// `name` is what an error calls the pitch.
     fn area(&self, name: &'static str, [width, height, depth]: [usize; 3]) -> Result<Area, Error> {
-        let Region { pitch, xsize, ysize, at: [x, y, z], .. } = *self;
+        let Region { pitch, xsize, ysize, at: [x, y, z], array, .. } = *self;
+        if let Some(array) = array {
+            array.check(name, self.at, [width, height, depth])?;
+        }
         if pitch < width || pitch < xsize {
             return Err(Error::Pitch { name, pitch, width: width.max(xsize) });
         }
@@ -269,8 +283,36 @@ pub(crate) struct CopyParams {
 impl CopyParams {
     /// A copy of bytes that follow each other.
     pub(crate) fn line(dst: *mut c_void, src: *const c_void, size: usize, kind: hipMemcpyKind) -> CopyParams {
-        let row = |address| Region { address, pitch: size, xsize: size, ysize: 1, at: [0; 3] };
+        let row = |address| Region::rows(address, size, [size, 1]);
         CopyParams { dst: row(dst as u64), src: row(src as u64), extent: [size, 1, 1], kind }
+    }
+
+    /// Checks that arrays are where the kind has device memory, and that two of them have elements of one size.
+    fn check_arrays(&self) -> Result<(), Error> {
+        let CopyParams { dst, src, kind, .. } = self;
+        let (from_host, to_host) = match *kind {
+            HIP_MEMCPY_HOST_TO_HOST => (true, true),
+            HIP_MEMCPY_HOST_TO_DEVICE => (true, false),
+            HIP_MEMCPY_DEVICE_TO_HOST => (false, true),
+            _ => (false, false),
+        };
+        for (region, side, is_host) in [(dst, "destination", to_host), (src, "source", from_host)] {
+            if is_host && region.array.is_some() {
+                let value = format!("{kind}, by which the {side} is host memory; it is an array");
+                return Err(Error::Argument { name: "kind", value, expected: "arrays are device memory" });
+            }
+        }
+        match (dst.array, src.array) {
+            (Some(dst), Some(src)) if dst.element != src.element => Err(Error::Argument {
+                name: "src",
+                value: format!(
+                    "an array with elements of {} bytes; those of `dst` have {}",
+                    src.element, dst.element
+                ),
+                expected: "elements of both arrays must have one size",
+            }),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -333,7 +375,7 @@ impl Runtime {
                 lent.map_err(|error| other.memory_error(error))?;
             }
         }
-        if kind == BlockKind::Device {
+        if matches!(kind, BlockKind::Device | BlockKind::Array) {
             // SAFETY: the bytes of the block, which is the caller's alone so far. The machine would count them as initialised.
             unsafe { ptr::write_bytes(base as *mut u8, UNINITIALISED, size.min(FILLED) as usize) };
         }
@@ -438,13 +480,15 @@ impl Runtime {
         match self.block_of(name, address)?.kind {
             BlockKind::Pinned { flags } | BlockKind::Registered { flags } => Ok(flags),
             BlockKind::Managed => Ok(0),
-            BlockKind::Device | BlockKind::Variable | BlockKind::Graph | BlockKind::Mapped => {
-                Err(Error::Argument {
-                    name,
-                    value: format!("{address:#x}, which is device memory"),
-                    expected: "it must be memory of hipHostMalloc or hipHostRegister",
-                })
-            }
+            BlockKind::Device
+            | BlockKind::Variable
+            | BlockKind::Graph
+            | BlockKind::Mapped
+            | BlockKind::Array => Err(Error::Argument {
+                name,
+                value: format!("{address:#x}, which is device memory"),
+                expected: "it must be memory of hipHostMalloc or hipHostRegister",
+            }),
         }
     }
 
@@ -535,6 +579,7 @@ impl Runtime {
     /// A copy, checked; `None` if there is nothing to copy.
     pub(crate) fn copy_work(&self, params: CopyParams) -> Result<Option<Work>, Error> {
         let CopyParams { dst, src, extent, kind } = params;
+        params.check_arrays()?;
         let (to, from) = (dst.area("dst", extent)?, src.area("src", extent)?);
         let pointer = |region: &Region, at: usize| match region.address {
             0 => std::ptr::null_mut(),
@@ -543,7 +588,7 @@ impl Runtime {
         let places =
             self.places((pointer(&dst, to.start), to.bytes), (pointer(&src, from.start), from.bytes), kind)?;
         let Some((dst, src)) = places else { return Ok(None) };
-        Ok(Some(Work::Copy(CopyWork { params, dst: (dst, to), src: (src, from) })))
+        Ok(Some(Work::Copy(Box::new(CopyWork { params, dst: (dst, to), src: (src, from) }))))
     }
 
     /// Copies in `stream`.
@@ -580,11 +625,29 @@ impl Runtime {
     ) -> Result<(), Error> {
         extent("dpitch", dst_pitch, width, height)?;
         extent("spitch", src_pitch, width, height)?;
-        let rows = |address: u64, pitch| Region { address, pitch, xsize: width, ysize: height, at: [0; 3] };
+        let rows = |address, pitch| Region::rows(address, pitch, [width, height]);
         let (dst, src) = (rows(dst as u64, dst_pitch), rows(src as u64, src_pitch));
         let params = CopyParams { dst, src, extent: [width, height, 1], kind };
         // SAFETY: the caller's contract.
         unsafe { self.copy_regions(params, stream) }
+    }
+
+    /// Copies one after the other in `stream`, all or, if one is wrong, none.
+    ///
+    /// # Safety
+    /// As for [`Runtime::copy`], for each row.
+    pub(crate) unsafe fn copy_all(
+        &self,
+        copies: impl IntoIterator<Item = CopyParams>,
+        stream: &Arc<Stream>,
+    ) -> Result<(), Error> {
+        let works: Vec<_> =
+            copies.into_iter().map(|params| self.copy_work(params)).collect::<Result<_, _>>()?;
+        for work in works.into_iter().flatten() {
+            // SAFETY: the places were checked, and the caller vouches for host memory.
+            unsafe { self.submit(stream, work)? };
+        }
+        Ok(())
     }
 
     /// Copies in `stream`.
@@ -668,7 +731,7 @@ impl Runtime {
         let row = width.checked_mul(element as usize).ok_or_else(too_large)?;
         // The pitch of a single row does not matter.
         let pitch = if height <= 1 && depth <= 1 { row } else { pitch };
-        let region = Region { address: dst, pitch, xsize: row, ysize, at: [0; 3] };
+        let region = Region::rows(dst, pitch, [row, ysize]);
         let area = region.area("pitch", [row, height, depth])?;
         if area.bytes == 0 {
             return Ok(None);
@@ -750,9 +813,11 @@ impl Runtime {
             None => (HIP_MEMORY_TYPE_UNREGISTERED, -1, 0),
             Some(block) => {
                 let (type_, flags) = match block.kind {
-                    BlockKind::Device | BlockKind::Variable | BlockKind::Graph | BlockKind::Mapped => {
-                        (HIP_MEMORY_TYPE_DEVICE, 0)
-                    }
+                    BlockKind::Device
+                    | BlockKind::Variable
+                    | BlockKind::Graph
+                    | BlockKind::Mapped
+                    | BlockKind::Array => (HIP_MEMORY_TYPE_DEVICE, 0),
                     BlockKind::Managed => (HIP_MEMORY_TYPE_MANAGED, 0),
                     BlockKind::Pinned { flags } | BlockKind::Registered { flags } => {
                         (HIP_MEMORY_TYPE_HOST, flags)

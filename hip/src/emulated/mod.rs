@@ -21,6 +21,7 @@ use self::stream::{Kind, Stream};
 use self::virtual_memory::VirtualMemory;
 use crate::error::Error;
 
+pub(crate) mod array;
 pub(crate) mod backlog;
 pub(crate) mod device;
 pub(crate) mod graph;
@@ -180,6 +181,7 @@ impl Runtime {
             Object::Event(event) => event.device == ordinal,
             Object::Module(module) => module.device == ordinal,
             Object::Function(function) => function.device == ordinal,
+            Object::Array(array) => array.device == ordinal,
             // They are of no device, as a program sees it.
             Object::Pool(_) | Object::Graph(_) | Object::Node(_) | Object::Exec(_) | Object::Kept(_) => false,
         });

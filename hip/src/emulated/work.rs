@@ -17,7 +17,7 @@ use crate::types::hipStream_t;
 #[derive(Clone)]
 pub(crate) enum Work {
     Kernel(KernelWork),
-    Copy(CopyWork),
+    Copy(Box<CopyWork>),
     Fill(FillWork),
     Host(HostCall),
     /// As `Host`, with the stream's handle and what became of it; no part of a graph.

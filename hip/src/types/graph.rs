@@ -11,11 +11,9 @@ handles! {
     hipGraphExec_t;
     /// Something of the program's that graphs keep alive.
     hipUserObject_t;
-    /// An image in memory, which emulated devices do not have.
-    hipArray_t;
 }
 
-/// A place in pitched memory: bytes, rows, slices.
+/// A place in pitched memory: bytes, rows, slices. In an array it is elements, rows, slices.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct hipPos {
@@ -24,7 +22,7 @@ pub struct hipPos {
     pub z: usize,
 }
 
-/// An extent: bytes, rows, slices.
+/// An extent: bytes, rows, slices. Of an array it is elements, rows, slices.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct hipExtent {
@@ -43,7 +41,7 @@ pub struct hipPitchedPtr {
     pub ysize: usize,
 }
 
-/// A copy in three dimensions.
+/// A copy in three dimensions. Where one side of it is an array, the extent is in elements of that.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct hipMemcpy3DParms {

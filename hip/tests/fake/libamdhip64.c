@@ -102,6 +102,22 @@ int hipMemset3D(struct pitched p, int value, struct extent e) {
     return said(call, 1);
 }
 
+struct channels { int x, y, z, w, f; };
+
+int hipMalloc3DArray(void** array, const struct channels* c, struct extent e, unsigned flags) {
+    char call[120];
+    snprintf(call, sizeof call, "hipMalloc3DArray %d %d %d %d %d %zu %zu %zu %u", c->x, c->y, c->z, c->w, c->f, e.width, e.height,
+             e.depth, flags);
+    *array = (void*)0xaaa;
+    return said(call, 0);
+}
+
+int hipMemcpy2DToArray(void* array, size_t x, size_t y, const void* from, size_t pitch, size_t width, size_t height, int kind) {
+    char call[120];
+    snprintf(call, sizeof call, "hipMemcpy2DToArray %p %zu %zu %p %zu %zu %zu %d", array, x, y, from, pitch, width, height, kind);
+    return said(call, 21);
+}
+
 struct handle { unsigned char bytes[64]; };
 
 int hipIpcOpenMemHandle(void** pointer, struct handle handle, unsigned flags) {

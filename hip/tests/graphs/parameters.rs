@@ -141,7 +141,7 @@ fn parameters_of_copies_and_fills_can_be_read_and_changed() {
         );
         fails(hipGraphMemcpyNodeSetParams1D(fill, a, b, 4, ON_DEVICE), hipErrorInvalidValue, "of the kind");
         params.srcArray = a;
-        fails(hipGraphMemcpyNodeSetParams(copy, &params), hipErrorNotSupported, "arrays");
+        fails(hipGraphMemcpyNodeSetParams(copy, &params), hipErrorInvalidHandle, "not an array");
 
         let mut set = words(null_mut(), 0, 0);
         ok(hipGraphMemsetNodeGetParams(fill, &mut set));

@@ -77,7 +77,10 @@ fn kind(kind: hipMemcpyKind) -> &'static str {
 }
 
 fn region(what: &str, region: &Region) -> String {
-    let Region { address, pitch, xsize, ysize, at } = region;
+    let Region { address, pitch, xsize, ysize, at, array } = region;
+    if let Some(array) = array {
+        return format!("\n{what} array {:#x}, at {at:?}", array.handle);
+    }
     format!("\n{what} {address:#x}, pitch {pitch}, xsize {xsize}, ysize {ysize}, at {at:?}")
 }
 

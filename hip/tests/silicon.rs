@@ -105,6 +105,57 @@ fn copies_and_fills() {
 }
 
 #[test]
+fn memory_is_mapped_piece_by_piece_where_it_was_reserved() {
+    setup();
+    let location = hipMemLocation { type_: HIP_MEM_LOCATION_TYPE_DEVICE, id: 0 };
+    let prop = hipMemAllocationProp {
+        type_: HIP_MEM_ALLOCATION_TYPE_PINNED,
+        requestedHandleTypes: 0,
+        location,
+        win32HandleMetaData: null_mut(),
+        compressionType: 0,
+        gpuDirectRDMACapable: 0,
+        usage: 0,
+    };
+    // SAFETY: results, properties and descriptions are valid; memory has as many bytes as are copied.
+    unsafe {
+        let mut piece = 0;
+        ok(hipMemGetAllocationGranularity(&mut piece, &prop, 0));
+        assert!(piece.is_power_of_two());
+        let mut base = null_mut();
+        ok(hipMemAddressReserve(&mut base, 64 * piece, 0, null_mut(), 0));
+        let mut handles = [null_mut(); 2];
+        for (i, handle) in handles.iter_mut().enumerate() {
+            let at = base.byte_add(i * piece);
+            ok(hipMemCreate(handle, piece, &prop, 0));
+            ok(hipMemMap(at, piece, 0, *handle, 0));
+            let flags = HIP_MEM_ACCESS_FLAGS_PROT_READ_WRITE;
+            ok(hipMemSetAccess(at, piece, &hipMemAccessDesc { location, flags }, 1));
+        }
+        // Across both pieces.
+        let data = numbers(1000, 5);
+        let at = base.byte_add(piece - 2000);
+        ok(hipMemcpy(at, data.as_ptr().cast(), 4000, HIP_MEMCPY_HOST_TO_DEVICE));
+        assert_eq!(download(at, 1000), data);
+        // The second piece keeps what it has where it is mapped next.
+        let second = base.byte_add(piece);
+        ok(hipMemUnmap(second, piece));
+        let elsewhere = base.byte_add(7 * piece);
+        ok(hipMemMap(elsewhere, piece, 0, handles[1], 0));
+        let flags = HIP_MEM_ACCESS_FLAGS_PROT_READ_WRITE;
+        ok(hipMemSetAccess(elsewhere, piece, &hipMemAccessDesc { location, flags }, 1));
+        assert_eq!(download(elsewhere, 500), data[500..]);
+        let mut access = 0;
+        ok(hipMemGetAccess(&mut access, &location, elsewhere));
+        assert_eq!(access, u64::from(flags));
+        ok(hipMemUnmap(base, piece));
+        ok(hipMemUnmap(elsewhere, piece));
+        handles.into_iter().for_each(|handle| ok(hipMemRelease(handle)));
+        ok(hipMemAddressFree(base, 64 * piece));
+    }
+}
+
+#[test]
 fn memory_of_the_host_and_of_both() {
     setup();
     let data = numbers(5000, 2);

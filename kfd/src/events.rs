@@ -1,8 +1,9 @@
 //! Events: what the runtime waits for, and what packets, kernels and faults set.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
 use crate::window::pointer;
@@ -18,6 +19,9 @@ pub const SLOTS: u32 = 4096;
 const FIRST_WITHOUT_SLOT: u32 = 1 << 31;
 /// What a slot holds that nobody has written to.
 const UNSIGNALED: u64 = u64::MAX;
+
+/// Threads of which an event knows what they know of it.
+const THREADS: usize = 64;
 
 /// An access that a kernel had no right to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,6 +42,8 @@ struct Event {
     times: u64,
     /// How many threads wait for it.
     waiters: u32,
+    /// How often threads know that it has been set: those that waited for it last.
+    seen: VecDeque<(ThreadId, u64)>,
     fault: Option<MemoryFault>,
 }
 
@@ -46,6 +52,26 @@ impl Event {
     fn set(&mut self) {
         self.times += 1;
         self.is_set = !self.auto_reset || self.waiters == 0;
+    }
+
+    /// Whether it has been set since this thread last waited for it, though another one may have taken that.
+    ///
+    /// A runtime looks at its signal before it waits for the signal's event. If the event is set in between, and a second thread,
+    /// such as that of the handlers, waits for it too and takes it, the first would sleep for ever. Later drivers give events an age,
+    /// which a wait compares; runtimes that do not ask for it look at the signal again whenever a wait ends, so that one that ends
+    /// early does no harm.
+    fn is_news(&self, thread: ThreadId) -> bool {
+        let seen = self.seen.iter().find(|(known, _)| *known == thread).map_or(0, |(_, times)| *times);
+        self.kind == SIGNAL && self.auto_reset && seen < self.times
+    }
+
+    /// This thread knows now how often it has been set.
+    fn has_seen(&mut self, thread: ThreadId) {
+        self.seen.retain(|(known, _)| *known != thread);
+        if self.seen.len() == THREADS {
+            self.seen.pop_front();
+        }
+        self.seen.push_back((thread, self.times));
     }
 
     /// Whether it is set, and resets it if it does that itself.
@@ -115,7 +141,18 @@ impl Events {
         let has_slot = matches!(kind, SIGNAL | DEBUG);
         let mut numbers = if has_slot { 1..SLOTS } else { FIRST_WITHOUT_SLOT..u32::MAX };
         let id = numbers.find(|id| !table.events.contains_key(id))?;
-        table.events.insert(id, Event { kind, auto_reset, is_set: false, times: 0, waiters: 0, fault: None });
+        table.events.insert(
+            id,
+            Event {
+                kind,
+                auto_reset,
+                is_set: false,
+                times: 0,
+                waiters: 0,
+                seen: VecDeque::new(),
+                fault: None,
+            },
+        );
         Some((id, has_slot.then_some(id)))
     }
 
@@ -184,10 +221,12 @@ impl Events {
         }
         // What is set from here on is not missed, even if it resets itself.
         let mut waits: Vec<(u32, u64, bool)> = Vec::with_capacity(ids.len());
+        let thread = std::thread::current().id();
         for &id in ids {
             if let Some(event) = table.events.get_mut(&id) {
                 event.waiters += 1;
-                waits.push((id, event.times, event.take()));
+                let is_news = !all && event.is_news(thread);
+                waits.push((id, event.times, event.take() || is_news));
             }
         }
         let result = loop {
@@ -218,6 +257,7 @@ impl Events {
         for (id, _, is_set) in waits {
             if let Some(event) = table.events.get_mut(&id) {
                 event.waiters -= 1;
+                event.has_seen(thread);
                 // What did not end the wait is there for the next one.
                 if is_set && matches!(result, Waited::Timeout | Waited::NoEvent) {
                     event.is_set = true;
@@ -253,6 +293,23 @@ mod tests {
         assert!(events.set(b, false) && events.destroy(a) && !events.destroy(a) && !events.set(a, true));
         assert_eq!(events.wait(&[a], true, None), Waited::NoEvent);
         assert_eq!(events.create(SIGNAL, true), Some((a, Some(a))));
+    }
+
+    #[test]
+    fn who_comes_too_late_for_an_event_that_resets_itself_hears_of_it_once() {
+        let events = Arc::new(Events::default());
+        let (id, _) = events.create(SIGNAL, true).unwrap();
+        let other = std::thread::spawn({
+            let events = events.clone();
+            move || events.wait(&[id], false, None)
+        });
+        while events.table().events[&id].waiters < 1 {
+            std::thread::yield_now();
+        }
+        events.set(id, true);
+        assert_eq!(other.join().unwrap(), Waited::Done(vec![None]));
+        assert_eq!(events.wait(&[id], false, NOW), Waited::Done(vec![None]));
+        assert_eq!(events.wait(&[id], false, NOW), Waited::Timeout);
     }
 
     #[test]

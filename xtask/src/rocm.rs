@@ -15,6 +15,9 @@ const LIBRARIES: [&str; 2] = ["librocrand-dev", "librocsparse-dev"];
 /// Tests of the host crate that ask a device for nothing but results.
 const TESTS: [&str; 6] = ["conv", "gemm", "quantized", "rng", "streams", "wrappers"];
 
+/// Left out of them: HIP 5.2.3 reads behind its copy of a launch's arguments, and many launches find the end of the heap there.
+const CRASHES: &str = "reuse_the_ring";
+
 /// Those that are not run through AMD's runtime, and why.
 #[cfg(test)]
 const NOT_HERE: [(&str, &str); 20] = [
@@ -73,7 +76,8 @@ pub fn test(_full: bool) -> Result<()> {
     let runner = [own.as_str(), "run-rocm", "--gfx", &TARGETS.join(",")];
     let mut cargo = shell::cargo();
     cargo.arg("test").args(WORKSPACE).args(TESTS.iter().flat_map(|test| ["--test", test]));
-    shell::run(cargo.arg("--config").arg(format!("target.'cfg(all())'.runner = {runner:?}")))
+    cargo.arg("--config").arg(format!("target.'cfg(all())'.runner = {runner:?}"));
+    shell::run(cargo.args(["--", "--skip", CRASHES]))
 }
 
 #[cfg(test)]

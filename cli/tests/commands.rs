@@ -219,7 +219,7 @@ fn memory_is_as_long_as_layouts_need_it() {
     // A launch of more rows than there are.
     refused(
         "run softmax_f32 src=zeros:8 dst=zeros:8 n_cols=4 --grid 3 --block 64",
-        "`dst` has 8 elements and needs 12 (grid.x * n_cols)",
+        "`dst` has 8 elements and needs 12 (grid.x * block.z * n_cols)",
     );
 }
 

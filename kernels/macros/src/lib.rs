@@ -87,7 +87,7 @@ mod structure;
 /// - `#[nullable]`: the pointer may be null.
 /// - `#[by_row]`, of a kernel with `rows` and `columns`: the memory has a row of `columns` elements for each row of the launch, and
 ///   rows that need half a wave or less share a workgroup: each z of it is a row, and x times y, a power of two of no more than a
-///   wave's lanes, are the lanes that it has. In such a kernel [`Team::of_row`] stands for these lanes. The rows that are left when
+///   wave's lanes, are the lanes that it has. In such a kernel `Team::of_row` stands for these lanes. The rows that are left when
 ///   workgroups are full get a launch of their own, to which these pointers are moved.
 /// - `#[promise("…")]`: what must hold of the memory that no one can check before the launch. The typed wrapper is unsafe
 ///   then, as it is where a pointer has neither a length nor a layout.

@@ -75,7 +75,7 @@ pub(crate) struct Resolved {
     pub rest: Option<Rest>,
 }
 
-/// A launch of one workgroup after another: of some rows.
+/// A second launch, of a single workgroup: the rows that are left over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rest {
     /// How many: z of the workgroup.

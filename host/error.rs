@@ -57,7 +57,7 @@ pub enum Error {
         backend: String,
     },
     /// The module has no kernel of this name.
-    #[error("module `{module}` has no kernel `{name}`; the nearest of its {count} are {}", near.join(", "))]
+    #[error("module `{module}` has no kernel `{name}`{}", what_it_has(*count, near, selection))]
     UnknownKernel {
         /// The module.
         module: String,
@@ -67,6 +67,8 @@ pub enum Error {
         count: usize,
         /// Those whose names are nearest.
         near: Vec<String>,
+        /// [`Module::selection`](crate::Module::selection)
+        selection: &'static str,
     },
     /// The module was not compiled for this device's target.
     #[error(
@@ -348,6 +350,15 @@ pub enum Error {
 /// A number of elements.
 fn elements(count: usize) -> String {
     format!("{count} element{}", if count == 1 { "" } else { "s" })
+}
+
+/// The end of the message about a kernel that a module does not have.
+fn what_it_has(count: usize, near: &[String], selection: &str) -> String {
+    if selection.is_empty() {
+        format!("; the nearest of its {count} are {}", near.join(", "))
+    } else {
+        format!(": this build has only what CANDLE_AMDGPU_KERNELS={selection} selects")
+    }
 }
 
 /// The names, or "none".

@@ -10,12 +10,23 @@ pub struct Module {
     name: &'static str,
     objects: &'static [Object],
     kernels: &'static [Kernel],
+    selection: &'static str,
 }
 
 impl Module {
     /// A module of code objects and the kernels in each of them, sorted by name. `amdgpu-build` generates these.
     pub const fn new(name: &'static str, objects: &'static [Object], kernels: &'static [Kernel]) -> Module {
-        Module { name, objects, kernels }
+        Module { name, objects, kernels, selection: "" }
+    }
+
+    /// The same of a build that was told by `CANDLE_AMDGPU_KERNELS` which kernels to compile.
+    pub const fn selected(self, selection: &'static str) -> Module {
+        Module { selection, ..self }
+    }
+
+    /// What `CANDLE_AMDGPU_KERNELS` said when it was built: names and patterns, or nothing where all kernels are here.
+    pub const fn selection(&self) -> &'static str {
+        self.selection
     }
 
     /// Its name: the family's.
@@ -50,6 +61,7 @@ impl Module {
                 .into_iter()
                 .map(str::to_owned)
                 .collect(),
+            selection: self.selection,
         })
     }
 

@@ -32,13 +32,14 @@ impl Modules {
         }
         // The build's own objects need no copy.
         if object.gfx == NVPTX {
-            let loaded =
+            let mut loaded =
                 Loaded::from_text(device, module.name(), Cow::Borrowed(object.bytes), module.kernels())?;
+            loaded.selection = module.selection();
             let loaded = Arc::new(loaded);
             modules.insert(key, loaded.clone());
             return Ok(loaded);
         }
-        let loaded = if object.gfx == device.arch() {
+        let mut loaded = if object.gfx == device.arch() {
             let code = CodeObject::parse_kept(object.bytes, None);
             Loaded::from_parsed(device, module.name(), object.bytes, code, module.kernels())?
         } else {
@@ -48,6 +49,7 @@ impl Modules {
             let code = CodeObject::parse(&bytes);
             Loaded::from_parsed(device, module.name(), &bytes, code, module.kernels())?
         };
+        loaded.selection = module.selection();
         let loaded = Arc::new(loaded);
         modules.insert(key, loaded.clone());
         Ok(loaded)
@@ -60,6 +62,8 @@ pub struct Loaded {
     ordinal: usize,
     code: Code,
     entries: HashMap<String, Entry>,
+    /// [`Module::selection`]
+    selection: &'static str,
 }
 
 /// The kernels' code.
@@ -122,7 +126,7 @@ impl Loaded {
             .map_err(|reason| Error::BadCodeObject { module: name.to_owned(), reason })?;
         let entries = entries(&infos, kernels);
         let code = Code::Text { text, infos };
-        Ok(Loaded { name: name.to_owned(), ordinal: device.ordinal(), code, entries })
+        Ok(Loaded { name: name.to_owned(), ordinal: device.ordinal(), code, entries, selection: "" })
     }
 
     fn from_parsed(
@@ -163,7 +167,7 @@ impl Loaded {
         object._fault = device.faults().register(handle)?;
         let entries = entries(object.code.kernels(), kernels);
         let code = Code::Object(Box::new(object));
-        Ok(Loaded { name: name.to_owned(), ordinal: device.ordinal(), code, entries })
+        Ok(Loaded { name: name.to_owned(), ordinal: device.ordinal(), code, entries, selection: "" })
     }
 
     /// The kernel of that name. One of PTX is compiled by the driver at the first call.
@@ -244,7 +248,13 @@ impl Loaded {
     fn unknown(&self, name: &str) -> Error {
         let names = self.names();
         let near = nearest(name, names.iter().copied()).into_iter().map(str::to_owned).collect();
-        Error::UnknownKernel { module: self.name.clone(), name: name.to_owned(), count: names.len(), near }
+        Error::UnknownKernel {
+            module: self.name.clone(),
+            name: name.to_owned(),
+            count: names.len(),
+            near,
+            selection: self.selection,
+        }
     }
 }
 

@@ -76,6 +76,18 @@ fn an_unknown_name_is_an_error_that_names_the_nearest() {
 }
 
 #[test]
+fn a_kernel_that_was_not_compiled_is_an_error_that_says_why() {
+    let objects = AFFINE.objects().to_vec().leak();
+    let module: &'static Module =
+        Box::leak(Box::new(Module::new("affine", objects, &[]).selected("affine_f64,badd_*")));
+    let error = common::device("gfx1100").get_or_load_func("no_such", module).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "module `affine` has no kernel `no_such`: this build has only what CANDLE_AMDGPU_KERNELS=affine_f64,badd_* selects"
+    );
+}
+
+#[test]
 fn a_name_with_a_zero_byte_is_an_error() {
     let error = common::device("gfx1100").get_or_load_func("affine\0f32", &AFFINE).unwrap_err();
     assert!(matches!(error, Error::UnknownKernel { .. }));

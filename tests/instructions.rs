@@ -4,8 +4,10 @@
 mod common;
 
 use candle_amdgpu::gemm::{GemmConfig, Transpose, gemm};
+use candle_amdgpu::kernels::binary::badd_f32;
+use candle_amdgpu::kernels::quantized::mul_mat_q8_0;
 use candle_amdgpu::kernels::reduce::{layernorm_f32, rmsnorm_f32, softmax_f32};
-use candle_amdgpu::{DeviceBuffer, LaunchConfig, Null, Result, Stream, f16};
+use candle_amdgpu::{DeviceBuffer, LaunchConfig, Layout, Null, Result, Stream, f16};
 use std::sync::{Mutex, PoisonError};
 
 /// The wave instructions of what `launches` enqueues.
@@ -80,5 +82,53 @@ fn many_short_rows_by_a_vector_are_computed_in_tiles() {
         assert!(many < limit, "{arch}: {many} wave instructions a row in tiles");
         assert!(few > limit, "{arch}: {few}, where tiles would leave compute units without work");
         assert!(long < 500, "{arch}: {long}, where each row is long");
+    });
+}
+
+#[test]
+fn a_broadcast_tensor_costs_little_more_than_a_whole_one() {
+    const ROWS: usize = 256;
+    const COLUMNS: usize = 256;
+    on_each_target(|arch, stream| {
+        let numel = ROWS * COLUMNS;
+        let lhs = DeviceBuffer::from_slice(stream, &vec![0.5_f32; numel]).expect("memory");
+        let mut out = DeviceBuffer::<f32>::zeros(stream, numel).expect("memory");
+        let mut instructions = |strides: [usize; 2]| {
+            let layout = |strides: &[usize]| Layout::new(&[ROWS, COLUMNS], strides, 0).expect("a layout");
+            let layouts = [&layout(&[COLUMNS, 1]), &layout(&strides)];
+            counted(stream, || badd_f32(stream, LaunchConfig::auto(), layouts, &lhs, &lhs, &mut out))
+        };
+        let whole = instructions([COLUMNS, 1]);
+        // Each element looked for by itself took 5 to 7 times as many.
+        for (name, strides, most) in [("row", [0, 1], 250), ("column", [1, 0], 250), ("scalar", [0, 0], 400)]
+        {
+            let broadcast = instructions(strides);
+            assert!(
+                broadcast * 100 < whole * most,
+                "{arch}: {broadcast} wave instructions with a {name}, {whole} with a whole tensor"
+            );
+        }
+    });
+}
+
+#[test]
+fn quantized_weights_are_multiplied_by_matrix_instructions_where_there_are_such() {
+    const ROWS: usize = 128;
+    const COLUMNS: usize = 1024;
+    const VECTORS: usize = 64;
+    on_each_target(|arch, stream| {
+        let x = DeviceBuffer::<u8>::zeros(stream, ROWS * COLUMNS / 32 * 34).expect("memory");
+        let y = DeviceBuffer::<u8>::zeros(stream, VECTORS * COLUMNS / 32 * 36).expect("memory");
+        let mut out = DeviceBuffer::<f32>::zeros(stream, ROWS * VECTORS).expect("memory");
+        let [columns, rows, vectors] = [COLUMNS, ROWS, VECTORS].map(|n| n as i32);
+        let instructions = counted(stream, || {
+            let config = LaunchConfig::auto();
+            mul_mat_q8_0(stream, config, &x, &y, &mut out, columns, rows, vectors, columns, rows)
+        });
+        // By dot products a lane multiplies two bytes for each of its instructions, loads and scales among them.
+        let products = (ROWS * COLUMNS * VECTORS) as f64;
+        let each = products / instructions as f64 / f64::from(stream.device().properties().wave_size);
+        let has = arch != "gfx1030";
+        assert!((each > 3.0) == has, "{arch}: {each} products for each instruction of a lane");
     });
 }

@@ -11,10 +11,17 @@ use crate::{model, shell};
 /// What is emulated if no target is named and there is no AMD GPU.
 const DEFAULT: &str = "gfx1100";
 
+/// What a sentence encoder in f32 launches, whatever the length of its sentences. Compiling all kernels takes three times as long.
+const KERNELS: &str = "affine_f32,badd_f32,bdiv_f32,bmul_f32,bsub_f32,cast_u32_f32,const_set_f32,const_set_u32,copy2d_f32,\
+                       fast_max_*f32,fast_sum_*f32,gemm_f32_*,gemv_f32_*,is_u32_f32,layernorm_f32,softmax_f32,ucopy_f32,\
+                       uexp_f32,ugelu_*f32,usqr_f32,usqrt_f32,utanh_f32";
+
 /// Embeds `sentences` (default: five that the example has) with the model in the folder `model` (default: the one
 /// from PyPI) on each emulated target of `gfx` (default: the machine's AMD GPU, or an emulated one).
 pub fn run(model: Option<PathBuf>, gfx: &[String], sentences: &[String]) -> Result<()> {
     let cache = shell::target_dir().join("demo");
+    // Another model may launch others.
+    let known = model.is_none() && std::env::var_os(amdgpu_build::KERNELS).is_none();
     let needs_download = model.is_none() && !model::is_intact(&cache)?;
     // A mistyped path is reported before anything is installed or built.
     let model = model.map(|path| readable(&path)).transpose()?;
@@ -37,9 +44,15 @@ pub fn run(model: Option<PathBuf>, gfx: &[String], sentences: &[String]) -> Resu
         if !targets.is_empty() {
             cargo.env("CANDLE_AMDGPU_ARCHS", targets.join(","));
         }
+        if known {
+            cargo.env(amdgpu_build::KERNELS, KERNELS);
+        }
         cargo
     };
-    println!("Building Candle and its kernels (the first time takes minutes)");
+    println!(
+        "Building Candle and {}kernels (the first time takes minutes)",
+        if known { "this model's " } else { "its " }
+    );
     shell::run(&mut embed("build"))?;
     let run = |target: Option<&str>| {
         let mut embed = embed("run");

@@ -14,6 +14,7 @@ use crate::error::{Error, Result, io};
 use crate::ir;
 use crate::module::{self, Calls};
 use crate::ptx::evict_first;
+use crate::select::Selection;
 use crate::shim;
 use crate::signature::{self, Signature};
 use crate::source::Source;
@@ -85,7 +86,8 @@ impl std::fmt::Display for Target {
 }
 
 /// The rustc half of a build. Before LLVM's passes a module depends on the wave size, not on the very GPU: that is an
-/// attribute of its functions, which is replaced.
+/// attribute of its functions, which is replaced. The wave size is a feature of amdgpu-device, so that what knows nothing of
+/// it, `core` above all, is compiled once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Front {
     Wave32,
@@ -112,8 +114,7 @@ impl Front {
     /// The processor that rustc is told.
     fn cpu(self) -> &'static str {
         match self {
-            Front::Wave32 => "gfx1030",
-            Front::Wave64 => "gfx90a",
+            Front::Wave32 | Front::Wave64 => "gfx1030",
             Front::Nvptx => "sm_80",
         }
     }
@@ -146,6 +147,8 @@ pub struct Compiler<'a> {
     pub warn: &'a (dyn Fn(&str) + Sync),
     /// Whether kernels look for mistakes that cost time: overflow, and what `amdgpu_checks` says in the library.
     pub checks: bool,
+    /// Which kernels are wanted.
+    pub selection: &'a Selection,
     /// How many objects were built rather than found in the cache.
     pub made: AtomicUsize,
 }
@@ -164,6 +167,19 @@ pub(crate) fn clean(command: &mut Command, toolchain: &Toolchain) {
         }
     }
     command.env("RUSTC", &toolchain.rustc).env("RUSTC_BOOTSTRAP", "1").env("RUSTC_WRAPPER", "");
+}
+
+impl<'a> Compiler<'a> {
+    /// Of all kernels, without checks.
+    pub fn of_all(
+        toolchain: &'a Toolchain,
+        source: &'a Source,
+        cache: &'a Path,
+        warn: &'a (dyn Fn(&str) + Sync),
+    ) -> Self {
+        const ALL: &Selection = &Selection::ALL;
+        Compiler { toolchain, source, cache, warn, checks: false, selection: ALL, made: AtomicUsize::new(0) }
+    }
 }
 
 impl Compiler<'_> {
@@ -189,15 +205,14 @@ impl Compiler<'_> {
         // Crates in one target directory differ in their flags: in one folder, each would undo what the others compiled.
         // And their families may have the same names.
         let manifest = self.source.manifest.as_os_str().as_encoded_bytes();
-        let folder = self.cache.join("cargo").join(front.name()).join(&cache::key(&[flags.as_bytes()])[..16]);
+        let folder =
+            self.cache.join("cargo").join(front.triple()).join(&cache::key(&[flags.as_bytes()])[..16]);
         let checks: &[u8] = if self.checks { b" with checks" } else { b"" };
         let output = cache::key(&[&[manifest, checks].concat()]);
         let output = self.cache.join("bitcode").join(front.name()).join(&output[..16]);
         fs::create_dir_all(&output).map_err(io("cannot create", &output))?;
         let path = output.join(family).with_extension("bc");
-        if !self.intact(&path)? {
-            forget(&folder.join(front.triple()).join("release/.fingerprint"), &self.source.package);
-        }
+        self.intact(&path)?;
         let mut command = Command::new(&self.toolchain.cargo);
         clean(&mut command, self.toolchain);
         command
@@ -216,16 +231,27 @@ impl Compiler<'_> {
             .arg("--manifest-path")
             .arg(&self.source.manifest)
             .arg("--no-default-features");
-        if let Some(feature) = feature {
+        let wave64 = self.source.device.as_ref().filter(|_| front == Front::Wave64);
+        let wave64 = wave64.map(|device| format!("{device}/wave64"));
+        for feature in feature.iter().chain(&wave64) {
             command.args(["--features", feature]);
         }
         command.arg("--").arg(format!("--emit=llvm-bc={}", path.display()));
         command.arg("-Zcrate-attr=feature(abi_gpu_kernel)");
         let compile_error =
             |message| Error::Compile { family: family.to_owned(), target: front.triple(), message };
-        let out = command.output().map_err(|e| compile_error(format!("cargo cannot be run: {e}")))?;
-        if !out.status.success() {
-            return Err(compile_error(String::from_utf8_lossy(&out.stderr).into_owned()));
+        let mut compile = || {
+            let out = command.output().map_err(|e| compile_error(format!("cargo cannot be run: {e}")))?;
+            if out.status.success() {
+                return Ok(());
+            }
+            Err(compile_error(String::from_utf8_lossy(&out.stderr).into_owned()))
+        };
+        compile()?;
+        if !path.exists() {
+            // Cargo does not know that the bitcode is gone.
+            forget(&folder.join(front.triple()).join("release/.fingerprint"), &self.source.package);
+            compile()?;
         }
         cache::seal(&path)?;
         Ok(Bitcode { family: family.to_owned(), path })
@@ -234,9 +260,6 @@ impl Compiler<'_> {
     fn rustflags(&self, front: Front) -> Vec<String> {
         let mut flags: Vec<String> = RUSTFLAGS.map(str::to_owned).to_vec();
         flags.push(format!("-Ctarget-cpu={}", front.cpu()));
-        if front == Front::Wave64 {
-            flags.push("--cfg=amdgpu_wave64".to_owned());
-        }
         if self.checks {
             flags.push("--cfg=amdgpu_checks".to_owned());
         }
@@ -288,7 +311,8 @@ impl Job<'_> {
             Target::Amdgpu(_) => "elf",
             Target::Nvptx => "ptx",
         };
-        let pipeline = format!("{} {:?} {:?}", self.compiler.toolchain.rustc_version, tools, self.target);
+        let Compiler { toolchain, selection, .. } = self.compiler;
+        let pipeline = format!("{} {:?} {:?} {selection}", toolchain.rustc_version, tools, self.target);
         let key = cache::key(&[&bytes, shim.as_bytes(), pipeline.as_bytes(), cache::PIPELINE.as_bytes()]);
         let kept = self.compiler.cache.join("objects").join(format!("{key}.{extension}"));
         let published = self.stem.with_extension(extension);
@@ -326,6 +350,9 @@ impl Job<'_> {
         )?;
         let text = fs::read_to_string(&linked).map_err(io("cannot read", &linked))?;
         let signatures = ir::signatures(&text).map_err(|error| self.records(error))?;
+        let selection = self.compiler.selection;
+        let text = if selection.is_all() { text } else { ir::without(&text, |name| !selection.has(name)) };
+        let signatures = selection.of(signatures);
         let text = ir::workgroup_memory(text);
         let text = match self.target {
             Target::Amdgpu(gfx) => {
@@ -463,6 +490,7 @@ impl Job<'_> {
                     .ok_or(signature::RecordError::Missing)
                     .and_then(signature::parse_section)
                     .map_err(|error| self.records(error))?;
+                let signatures = self.compiler.selection.of(signatures);
                 crate::check::check(&object, &signatures)?;
                 Ok(signatures)
             }
@@ -493,7 +521,7 @@ impl Job<'_> {
     }
 }
 
-/// Makes cargo forget that it compiled a package, since cargo does not know that the bitcode is gone.
+/// Makes cargo forget that it compiled a package.
 fn forget(fingerprints: &Path, package: &str) {
     let Ok(entries) = fs::read_dir(fingerprints) else { return };
     for entry in entries.flatten() {

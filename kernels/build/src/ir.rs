@@ -71,6 +71,23 @@ pub fn for_cpu(ir: &str, from: &str, to: &str) -> String {
     ir.replace(&format!("\"target-cpu\"=\"{from}\""), &format!("\"target-cpu\"=\"{to}\""))
 }
 
+/// A module in which nothing needs the kernels that `drop` names, so that LLVM's passes begin by removing them.
+pub fn without(ir: &str, drop: impl Fn(&str) -> bool) -> String {
+    let mut out = String::with_capacity(ir.len() + ir.len() / 64);
+    for line in ir.lines() {
+        let rest = ["define amdgpu_kernel void @", "define ptx_kernel void @"]
+            .iter()
+            .find_map(|start| line.strip_prefix(start))
+            .filter(|rest| rest.split_once('(').is_some_and(|(name, _)| drop(name)));
+        match rest {
+            Some(_) => out.push_str(&line.replacen("define", "define internal", 1)),
+            None => out.push_str(line),
+        }
+        out.push('\n');
+    }
+    out
+}
+
 /// Gives workgroup memory to the functions of amdgpu-device that stand for it: a variable of its own to each, whose address takes
 /// the place of a call that says how many bytes it has and how they are aligned. Rust has no word for such memory.
 pub fn workgroup_memory(ir: String) -> String {

@@ -16,7 +16,8 @@
 //!
 //! Targets are those in `CANDLE_AMDGPU_ARCHS`, separated by commas: names, `all`, or `native` (the default) for those of this
 //! machine's GPUs, or gfx1100 if there is none. Targets with the same instruction set are compiled once. `nvptx`, which `all`
-//! does not include, is PTX for NVIDIA GPUs of compute capability 8.0 and later ([`packed`]). The code objects are also at `target/amdgpu/GFX/MODULE.elf`, beside the profiles' folders. What is compiled is kept
+//! does not include, is PTX for NVIDIA GPUs of compute capability 8.0 and later ([`packed`]). Of the kernels, those are compiled that
+//! `CANDLE_AMDGPU_KERNELS` names (`affine_f32,softmax_*`), or all. The code objects are also at `target/amdgpu/GFX/MODULE.elf`, beside the profiles' folders. What is compiled is kept
 //! there too, or in the folder that `CANDLE_AMDGPU_CACHE` names, which several projects can share. The compiler is the one that
 //! [`toolchain::find`] finds; `CANDLE_AMDGPU_TOOLCHAIN` names another.
 
@@ -41,6 +42,7 @@ pub mod packed;
 pub mod prebuilt;
 mod progress;
 mod ptx;
+mod select;
 mod shim;
 pub mod signature;
 mod source;
@@ -55,6 +57,7 @@ pub use toolchain::Toolchain;
 
 use compile::{Compiler, Front};
 use progress::Progress;
+use select::Selection;
 use source::Source;
 use wrappers::{Family, Origin};
 
@@ -62,6 +65,8 @@ use wrappers::{Family, Origin};
 pub const ARCHS: &str = "CANDLE_AMDGPU_ARCHS";
 /// The variable that names a folder for what is compiled, to be shared by the builds of several projects.
 pub const CACHE: &str = "CANDLE_AMDGPU_CACHE";
+/// The variable that names the kernels to compile, if not all are wanted.
+pub const KERNELS: &str = "CANDLE_AMDGPU_KERNELS";
 /// The variable that turns checks of the kernels' arithmetic on or off.
 pub const CHECKS: &str = "CANDLE_AMDGPU_OVERFLOW";
 /// The targets of this project's own checks.
@@ -128,7 +133,7 @@ fn checks(asked: bool) -> Result<bool> {
 }
 
 fn try_build(kernels: &Path, checks: bool) -> Result<()> {
-    for variable in [ARCHS, CACHE, CHECKS, toolchain::VARIABLE, "DOCS_RS"] {
+    for variable in [ARCHS, CACHE, CHECKS, KERNELS, toolchain::VARIABLE, "DOCS_RS"] {
         println!("cargo::rerun-if-env-changed={variable}");
     }
     let variable = |name| env::var_os(name).map(PathBuf::from).ok_or(Error::NoCargo(name));
@@ -160,7 +165,22 @@ fn try_build(kernels: &Path, checks: bool) -> Result<()> {
     let shared = env::var_os(CACHE).filter(|folder| !folder.is_empty()).map(PathBuf::from);
     let cache = shared.as_ref().unwrap_or(&own);
     let warn = |text: &str| println!("cargo::warning={text}");
-    let (families, made) = families(&source, &toolchain, cache, &targets, checks, &warn)?;
+    let selection = Selection::parse(&env::var(KERNELS).unwrap_or_default());
+    let compiler = Compiler {
+        toolchain: &toolchain,
+        source: &source,
+        cache,
+        warn: &warn,
+        checks,
+        selection: &selection,
+        made: AtomicUsize::new(0),
+    };
+    let families = families(&compiler, &targets)?;
+    let kernels: Vec<&Signature> = families.iter().flat_map(|family| &family.kernels).collect();
+    for name in selection.unmatched(&kernels) {
+        warn(&format!("{KERNELS}: there is no kernel `{name}`"));
+    }
+    let made = compiler.made.into_inner();
     let mut objects = 0;
     for family in &families {
         for (target, path) in &family.objects {
@@ -176,7 +196,7 @@ fn try_build(kernels: &Path, checks: bool) -> Result<()> {
         "amdgpu-build: {objects} code objects {} by {toolchain}: compiled {made}, the others were cached",
         chosen(&targets)
     );
-    let origin = Origin { compiler: toolchain.versions(), prebuilt: false };
+    let origin = Origin { compiler: toolchain.versions(), prebuilt: false, selection: selection.to_string() };
     fs::write(&generated, wrappers::generate(&families, &origin))
         .map_err(error::io("cannot write", &generated))
 }
@@ -308,24 +328,16 @@ pub fn compile_only(
     let mut source = Source::read(kernels, &toolchain)?;
     source.families.retain(|(name, _)| only.is_empty() || only.contains(&name.as_str()));
     let targets: Vec<Target> = targets.iter().map(|&target| target.into()).collect();
-    Ok(families(&source, &toolchain, cache, &targets, false, warn)?.0)
+    families(&Compiler::of_all(&toolchain, &source, cache, warn), &targets)
 }
 
-/// All families for all targets, side by side as the cores allow, and how many objects had to be made.
-fn families(
-    source: &Source,
-    toolchain: &Toolchain,
-    cache: &Path,
-    targets: &[Target],
-    checks: bool,
-    warn: &(dyn Fn(&str) + Sync),
-) -> Result<(Vec<Family>, usize)> {
-    let _lock = cache::lock(cache)?;
-    let compiler = Compiler { toolchain, source, cache, warn, checks, made: AtomicUsize::new(0) };
-    let objects = run(&compiler, targets)?;
-    pack(&compiler, targets, &objects)?;
+/// All families for all targets, side by side as the cores allow.
+fn families(compiler: &Compiler, targets: &[Target]) -> Result<Vec<Family>> {
+    let _lock = cache::lock(compiler.cache)?;
+    let objects = run(compiler, targets)?;
+    pack(compiler, targets, &objects)?;
     let mut families = Vec::new();
-    for ((name, _), of_family) in source.families.iter().zip(&objects) {
+    for ((name, _), of_family) in compiler.source.families.iter().zip(&objects) {
         let mut paths = Vec::new();
         for (&target, object) in targets.iter().zip(of_family) {
             let path = match target {
@@ -340,7 +352,7 @@ fn families(
             objects: paths,
         });
     }
-    Ok((families, compiler.made.into_inner()))
+    Ok(families)
 }
 
 /// PTX as it is embedded, beside the text.
@@ -380,41 +392,47 @@ fn pack_one(compiler: &Compiler, family: &str, object: &Object) -> Result<()> {
     Ok(())
 }
 
-/// The objects of each family, in the order of `targets`. cargo locks its folder, so that the families follow each
-/// other there; everything else runs side by side.
+/// The objects of each family, in the order of `targets`. Modules follow each other in cargo, which locks its folder;
+/// everything else runs side by side.
 fn run(compiler: &Compiler, targets: &[Target]) -> Result<Vec<Vec<Object>>> {
     let cores = &Cores::new(thread::available_parallelism().map_or(1, usize::from));
     let families = &compiler.source.families;
     let mut objects: Vec<Vec<Option<Result<Object>>>> =
         families.iter().map(|_| targets.iter().map(|_| None).collect()).collect();
     let of = |front| (0..targets.len()).filter(move |&t| targets[t].front() == front).collect::<Vec<_>>();
-    let fronts = [Front::Wave32, Front::Wave64, Front::Nvptx].map(|front| (front, of(front)));
-    let used = fronts.iter().filter(|(_, mine)| !mine.is_empty()).count();
+    let mut by_triple = vec![vec![Front::Wave32, Front::Wave64], vec![Front::Nvptx]];
+    for fronts in &mut by_triple {
+        fronts.retain(|&front| !of(front).is_empty());
+    }
+    let used = by_triple.iter().map(Vec::len).sum::<usize>();
     let progress = &Progress::new(families.len() * (used + targets.len()));
     let (send, receive) = mpsc::channel();
     thread::scope(|scope| {
-        for (front, mine) in &fronts {
-            let Some(&first) = mine.first() else { continue };
+        for fronts in by_triple {
             let send = send.clone();
             scope.spawn(move || {
                 for (f, family) in families.iter().enumerate() {
-                    let name = &family.0;
-                    let bitcode = || compiler.bitcode(family, *front);
-                    let bitcode = match cores.with(|| progress.step(format_args!("{name}, Rust"), bitcode)) {
-                        Ok(bitcode) => Arc::new(bitcode),
-                        Err(error) => {
-                            send.send((f, first, Err(error))).expect(RECEIVES);
-                            return;
+                    for &front in &fronts {
+                        let name = &family.0;
+                        let mine = of(front);
+                        let bitcode = || compiler.bitcode(family, front);
+                        let bitcode =
+                            match cores.with(|| progress.step(format_args!("{name}, Rust"), bitcode)) {
+                                Ok(bitcode) => Arc::new(bitcode),
+                                Err(error) => {
+                                    send.send((f, mine[0], Err(error))).expect(RECEIVES);
+                                    return;
+                                }
+                            };
+                        for t in mine {
+                            let (bitcode, send) = (bitcode.clone(), send.clone());
+                            scope.spawn(move || {
+                                let what = format_args!("{name} for {}", targets[t]);
+                                let object = || compiler.object(&bitcode, targets[t]);
+                                let object = cores.with(|| progress.step(what, object));
+                                send.send((f, t, object)).expect(RECEIVES);
+                            });
                         }
-                    };
-                    for &t in mine {
-                        let (bitcode, send) = (bitcode.clone(), send.clone());
-                        scope.spawn(move || {
-                            let what = format_args!("{name} for {}", targets[t]);
-                            let object = || compiler.object(&bitcode, targets[t]);
-                            let object = cores.with(|| progress.step(what, object));
-                            send.send((f, t, object)).expect(RECEIVES);
-                        });
                     }
                 }
             });
@@ -447,10 +465,19 @@ impl Cores {
         let mut free = self.freed.wait_while(free, |free| *free == 0).unwrap_or_else(PoisonError::into_inner);
         *free -= 1;
         drop(free);
-        let result = job();
-        *self.free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
-        self.freed.notify_one();
-        result
+        // Also where the job panics, or the others would wait for ever.
+        let _core = Core(self);
+        job()
+    }
+}
+
+/// One of the cores, given back at the end.
+struct Core<'a>(&'a Cores);
+
+impl Drop for Core<'_> {
+    fn drop(&mut self) {
+        *self.0.free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        self.0.freed.notify_one();
     }
 }
 
@@ -471,15 +498,7 @@ pub fn ptx(
     let mut source = Source::read(kernels, &toolchain)?;
     source.families.retain(|(name, _)| only.is_empty() || only.contains(name));
     let _lock = cache::lock(cache)?;
-    let compiler = Compiler {
-        toolchain: &toolchain,
-        source: &source,
-        cache,
-        warn,
-        checks: false,
-        made: AtomicUsize::new(0),
-    };
-    let objects = run(&compiler, &[Target::Nvptx])?;
+    let objects = run(&Compiler::of_all(&toolchain, &source, cache, warn), &[Target::Nvptx])?;
     Ok(source.families.iter().map(|(name, _)| name.clone()).zip(objects.into_iter().flatten()).collect())
 }
 

@@ -129,7 +129,7 @@ pub(crate) fn read(folder: &Path, out: &Path, targets: Option<&[Target]>) -> Res
             None => families.push(Family { name: entry.family.clone(), kernels, objects: vec![object] }),
         }
     }
-    Ok((families, Origin { compiler: manifest.compiler, prebuilt: true }))
+    Ok((families, Origin { compiler: manifest.compiler, prebuilt: true, ..Origin::default() }))
 }
 
 fn same_names(a: &[signature::Signature], b: &[signature::Signature]) -> bool {

@@ -9,6 +9,9 @@ use serde::Deserialize;
 use crate::error::{Error, Result};
 use crate::toolchain::Toolchain;
 
+/// The crate that kernels are written with. Its feature `wave64` says how many lanes a wave has.
+const DEVICE: &str = "amdgpu-device";
+
 /// A crate with kernels.
 #[derive(Debug)]
 pub struct Source {
@@ -18,6 +21,8 @@ pub struct Source {
     pub package: String,
     /// Its modules: name, and the feature that turns it on. Sorted.
     pub families: Vec<(String, Option<String>)>,
+    /// By which name it depends on amdgpu-device, if it does.
+    pub device: Option<String>,
     /// Root of its workspace.
     pub root: PathBuf,
     /// Files and folders of it and of all local crates that it stands on.
@@ -44,6 +49,8 @@ struct Package {
 
 #[derive(Deserialize)]
 struct Dependency {
+    name: String,
+    rename: Option<String>,
     kind: Option<String>,
     path: Option<PathBuf>,
 }
@@ -80,8 +87,10 @@ impl Source {
         if families.is_empty() {
             families.push((package.name.replace('-', "_"), None));
         }
+        let device = package.dependencies.iter().find(|d| d.name == DEVICE && d.kind.is_none());
         let mut source = Source {
             package: package.name.clone(),
+            device: device.map(|d| d.rename.as_ref().unwrap_or(&d.name).clone()),
             families,
             root: main.workspace_root.clone(),
             watched: BTreeSet::new(),

@@ -26,20 +26,22 @@ pub struct Origin {
     pub compiler: String,
     /// Whether they came with the package.
     pub prebuilt: bool,
+    /// Which kernels were asked for, if not all: names and patterns.
+    pub selection: String,
 }
 
 /// The source text for `families`, to be included in a module of its own.
 pub fn generate(families: &[Family], origin: &Origin) -> String {
     let mut out = String::from("// Made by amdgpu-build from the kernels' signatures.\n\n");
     for family in families {
-        family_module(&mut out, family);
+        family_module(&mut out, family, &origin.selection);
     }
     out.push_str("/// Every family of kernels that this build has.\n");
     out.push_str("pub static MODULES: &[&::candle_amdgpu::Module] = &[");
     for family in families {
         write!(out, "&{}::MODULE, ", ident(&family.name)).expect(STRING);
     }
-    let Origin { compiler, prebuilt } = origin;
+    let Origin { compiler, prebuilt, .. } = origin;
     write!(
         out,
         "];\n\n\
@@ -55,14 +57,15 @@ pub fn generate(families: &[Family], origin: &Origin) -> String {
 /// Writing to a `String` does not fail.
 const STRING: &str = "a String takes any text";
 
-fn family_module(out: &mut String, family: &Family) {
+fn family_module(out: &mut String, family: &Family, selection: &str) {
     let Family { name, kernels, objects } = family;
+    let selected = if selection.is_empty() { String::new() } else { format!(".selected({selection:?})") };
     write!(
         out,
         "/// Launch wrappers of the {} `{name}` kernels.\n#[allow(non_snake_case, clippy::all)]\npub mod {} {{\n\
          use ::candle_amdgpu::generated::*;\n\n\
          /// The code objects and the table of this family.\n\
-         pub static MODULE: Module = Module::new({name:?}, &OBJECTS, &KERNELS);\n\n\
+         pub static MODULE: Module = Module::new({name:?}, &OBJECTS, &KERNELS){selected};\n\n\
          static OBJECTS: [Object; {}] = [\n",
         kernels.len(),
         ident(name),
@@ -590,7 +593,13 @@ mod tests {
             kernels: vec![affine()],
             objects: vec![("gfx1100".into(), "/out/affine.gfx1100".into())],
         };
-        let out = generate(&[family], &Origin { compiler: "rustc 1.96.0, LLVM 22".into(), prebuilt: true });
+        let origin = Origin {
+            compiler: "rustc 1.96.0, LLVM 22".into(),
+            prebuilt: true,
+            selection: "affine_*,badd_f32".into(),
+        };
+        let out = generate(&[family], &origin);
+        assert!(out.contains("&KERNELS).selected(\"affine_*,badd_f32\");"));
         assert!(out.contains("COMPILER: &str = \"rustc 1.96.0, LLVM 22\";"));
         assert!(out.contains("PREBUILT: bool = true;"));
         assert!(out.contains("Object { gfx: \"gfx1100\", bytes: include_bytes!(\"/out/affine.gfx1100\") }"));

@@ -19,14 +19,14 @@ pub const SIDE: u32 = 16;
 /// Chunks of a tile that one lane holds for a step.
 pub const CHUNKS: usize = if cfg!(target_arch = "nvptx64") {
     2
-} else if cfg!(amdgpu_wave64) {
+} else if cfg!(feature = "wave64") {
     1
 } else {
     4
 };
 
 /// Results of a tile that one lane holds.
-pub const RESULTS: usize = if cfg!(amdgpu_wave64) { 4 } else { 8 };
+pub const RESULTS: usize = if cfg!(feature = "wave64") { 4 } else { 8 };
 
 /// Row and chunk in the row of this lane's chunk number `i`: what it must load.
 #[inline(always)]
@@ -35,7 +35,7 @@ pub fn source(lane: u32, i: u32) -> (u32, u32) {
         // The instruction's own k are 2t, 2t+1, 2t+8, 2t+9 for lane t of four. As long as A and B agree, any other
         // order is as good, and so a lane takes eight consecutive ones for two instructions.
         (lane / 4 + 8 * i, lane % 4)
-    } else if cfg!(amdgpu_wave64) {
+    } else if cfg!(feature = "wave64") {
         (lane % 16, lane / 16)
     } else {
         (lane % 16, i)
@@ -55,7 +55,7 @@ pub trait Matrix: Scalar {
     fn place(lane: u32, i: u32) -> (u32, u32) {
         if cfg!(target_arch = "nvptx64") {
             (lane / 4 + i / 2 % 2 * 8, i / 4 * 8 + lane % 4 * 2 + i % 2)
-        } else if cfg!(amdgpu_wave64) {
+        } else if cfg!(feature = "wave64") {
             if size_of::<Self>() == 8 {
                 (i * 4 + lane / 16, lane % 16)
             } else {
@@ -106,6 +106,48 @@ macro_rules! matrix {
 matrix! {
     f16: amdgpu_device_matrix_f16 on any(target_arch = "amdgpu", target_arch = "nvptx64");
     bf16: amdgpu_device_matrix_bf16 on any(target_arch = "amdgpu", target_arch = "nvptx64");
-    f32: amdgpu_device_matrix_f32 on all(target_arch = "amdgpu", amdgpu_wave64);
-    f64: amdgpu_device_matrix_f64 on all(target_arch = "amdgpu", amdgpu_wave64);
+    f32: amdgpu_device_matrix_f32 on all(target_arch = "amdgpu", feature = "wave64");
+    f64: amdgpu_device_matrix_f64 on all(target_arch = "amdgpu", feature = "wave64");
+}
+
+/// Words of 16 bytes of a row that one lane of an AMD GPU holds: all four of row `lane` modulo 16 in a wave of 32, word
+/// `lane` / 16 in one of 64.
+#[cfg(not(target_arch = "nvptx64"))]
+pub const WORDS_16: usize = if cfg!(feature = "wave64") { 1 } else { 4 };
+
+/// Adds the products of 16 signed bytes of each row, for kernels that scale the sums of so few. The results are where those of
+/// [`Matrix::place`] are.
+#[cfg(not(target_arch = "nvptx64"))]
+#[inline(always)]
+pub fn multiply_16(a: [u32; WORDS_16], b: [u32; WORDS_16], sums: [i32; RESULTS]) -> [i32; RESULTS] {
+    #[cfg(target_arch = "amdgpu")]
+    {
+        let mut sums = sums;
+        // SAFETY: the arrays have as many elements as the function reads and writes
+        unsafe { crate::shim::amdgpu_device_matrix_i8_16(sums.as_mut_ptr(), a.as_ptr(), b.as_ptr()) };
+        sums
+    }
+    #[cfg(not(target_arch = "amdgpu"))]
+    {
+        let _ = (a, b, sums);
+        crate::trap()
+    }
+}
+
+/// [`multiply_16`] of 32 bytes: of two times 16, in any order that A and B share.
+#[cfg(not(target_arch = "nvptx64"))]
+#[inline(always)]
+pub fn multiply_32(a: [u32; 2 * WORDS_16], b: [u32; 2 * WORDS_16], sums: [i32; RESULTS]) -> [i32; RESULTS] {
+    #[cfg(target_arch = "amdgpu")]
+    {
+        let mut sums = sums;
+        // SAFETY: the arrays have as many elements as the function reads and writes
+        unsafe { crate::shim::amdgpu_device_matrix_i8_32(sums.as_mut_ptr(), a.as_ptr(), b.as_ptr()) };
+        sums
+    }
+    #[cfg(not(target_arch = "amdgpu"))]
+    {
+        let _ = (a, b, sums);
+        crate::trap()
+    }
 }

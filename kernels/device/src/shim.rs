@@ -60,7 +60,7 @@ unsafe extern "C" {
     pub(crate) fn amdgpu_device_atomic_swap_if_u32(address: *mut u32, expected: u32, new: u32) -> u32;
 }
 
-#[cfg(all(target_arch = "amdgpu", amdgpu_wave64))]
+#[cfg(all(target_arch = "amdgpu", feature = "wave64"))]
 unsafe extern "C" {
     pub fn amdgpu_device_matrix_f32(sums: *mut f32, a: *const u32, b: *const u32);
     pub fn amdgpu_device_matrix_f64(sums: *mut f64, a: *const u32, b: *const u32);
@@ -74,8 +74,10 @@ unsafe extern "C" {
     pub(crate) fn amdgpu_device_host_calls() -> *mut u8;
     /// Interrupts the host for an event of HSA's.
     pub(crate) fn amdgpu_device_interrupt(event: u32);
-    /// As the other types' above, of signed bytes.
-    pub(crate) fn amdgpu_device_matrix_i8(sums: *mut i32, a: *const u32, b: *const u32);
+    /// As the other types' above, of 16 signed bytes of each row: the lane has a chunk of them in a wave of 32, a word in one of 64.
+    pub(crate) fn amdgpu_device_matrix_i8_16(sums: *mut i32, a: *const u32, b: *const u32);
+    /// The same of 32, of which a lane has twice as many words.
+    pub(crate) fn amdgpu_device_matrix_i8_32(sums: *mut i32, a: *const u32, b: *const u32);
     /// The same address, in global memory.
     pub(crate) fn amdgpu_device_global(address: usize) -> *const u8;
     /// No instruction is scheduled across.

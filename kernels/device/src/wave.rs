@@ -6,7 +6,7 @@
 /// Lanes of a wave: 64 on CDNA, 32 on RDNA and on NVIDIA GPUs, 1 on the host.
 pub const SIZE: u32 = if cfg!(not(any(target_arch = "amdgpu", target_arch = "nvptx64"))) {
     1
-} else if cfg!(amdgpu_wave64) {
+} else if cfg!(feature = "wave64") {
     64
 } else {
     32

@@ -12,6 +12,10 @@ define linkonce_odr hidden void @amdgpu_device_matrix_bf16(ptr %sums, ptr %a, pt
   unreachable
 }
 
-define linkonce_odr hidden void @amdgpu_device_matrix_i8(ptr %sums, ptr %a, ptr %b) alwaysinline nounwind {
+define linkonce_odr hidden void @amdgpu_device_matrix_i8_16(ptr %sums, ptr %a, ptr %b) alwaysinline nounwind {
+  unreachable
+}
+
+define linkonce_odr hidden void @amdgpu_device_matrix_i8_32(ptr %sums, ptr %a, ptr %b) alwaysinline nounwind {
   unreachable
 }

@@ -35,28 +35,21 @@ define linkonce_odr hidden void @amdgpu_device_matrix_bf16(ptr %sums, ptr %a, pt
 declare <8 x float> @llvm.amdgcn.wmma.f32.16x16x16.f16.v8f32.v16f16(<16 x half>, <16 x half>, <8 x float>)
 declare <8 x float> @llvm.amdgcn.wmma.f32.16x16x16.bf16.v8f32.v16i16(<16 x i16>, <16 x i16>, <8 x float>)
 
-; Four instructions of 16 bytes.
-define linkonce_odr hidden void @amdgpu_device_matrix_i8(ptr %sums, ptr %a, ptr %b) alwaysinline convergent nounwind {
+define linkonce_odr hidden void @amdgpu_device_matrix_i8_16(ptr %sums, ptr %a, ptr %b) alwaysinline convergent nounwind {
+  %av = load <4 x i32>, ptr %a, align 4
+  %bv = load <4 x i32>, ptr %b, align 4
+  %c = load <8 x i32>, ptr %sums, align 4
+  %d = call <8 x i32> @llvm.amdgcn.wmma.i32.16x16x16.iu8.v8i32.v4i32(i1 true, <4 x i32> %av, i1 true, <4 x i32> %bv, <8 x i32> %c, i1 false)
+  store <8 x i32> %d, ptr %sums, align 4
+  ret void
+}
+
+; Two instructions of 16 bytes.
+define linkonce_odr hidden void @amdgpu_device_matrix_i8_32(ptr %sums, ptr %a, ptr %b) alwaysinline convergent nounwind {
   %a1 = getelementptr inbounds i8, ptr %a, i64 16
   %b1 = getelementptr inbounds i8, ptr %b, i64 16
-  %a2 = getelementptr inbounds i8, ptr %a, i64 32
-  %b2 = getelementptr inbounds i8, ptr %b, i64 32
-  %a3 = getelementptr inbounds i8, ptr %a, i64 48
-  %b3 = getelementptr inbounds i8, ptr %b, i64 48
-  %av0 = load <4 x i32>, ptr %a, align 4
-  %bv0 = load <4 x i32>, ptr %b, align 4
-  %av1 = load <4 x i32>, ptr %a1, align 4
-  %bv1 = load <4 x i32>, ptr %b1, align 4
-  %av2 = load <4 x i32>, ptr %a2, align 4
-  %bv2 = load <4 x i32>, ptr %b2, align 4
-  %av3 = load <4 x i32>, ptr %a3, align 4
-  %bv3 = load <4 x i32>, ptr %b3, align 4
-  %c = load <8 x i32>, ptr %sums, align 4
-  %d = call <8 x i32> @llvm.amdgcn.wmma.i32.16x16x16.iu8.v8i32.v4i32(i1 true, <4 x i32> %av0, i1 true, <4 x i32> %bv0, <8 x i32> %c, i1 false)
-  %e = call <8 x i32> @llvm.amdgcn.wmma.i32.16x16x16.iu8.v8i32.v4i32(i1 true, <4 x i32> %av1, i1 true, <4 x i32> %bv1, <8 x i32> %d, i1 false)
-  %f = call <8 x i32> @llvm.amdgcn.wmma.i32.16x16x16.iu8.v8i32.v4i32(i1 true, <4 x i32> %av2, i1 true, <4 x i32> %bv2, <8 x i32> %e, i1 false)
-  %g = call <8 x i32> @llvm.amdgcn.wmma.i32.16x16x16.iu8.v8i32.v4i32(i1 true, <4 x i32> %av3, i1 true, <4 x i32> %bv3, <8 x i32> %f, i1 false)
-  store <8 x i32> %g, ptr %sums, align 4
+  call void @amdgpu_device_matrix_i8_16(ptr %sums, ptr %a, ptr %b)
+  call void @amdgpu_device_matrix_i8_16(ptr %sums, ptr %a1, ptr %b1)
   ret void
 }
 

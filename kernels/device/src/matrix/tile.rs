@@ -39,6 +39,8 @@
 //! | `i8` | `i32`, exact but for overflow, which wraps | gfx11, gfx90a and later, NVIDIA GPUs | `dot4` |
 //! | `f8e4m3` | `f32` | as `f16`, to which each element is converted exactly | the same |
 
+#[cfg(target_arch = "amdgpu")]
+use super::WORDS_16;
 use super::{CHUNKS, Chunk, Matrix, RESULTS, SIDE, source};
 use crate::fused::{Dot, Fused};
 use crate::memory::load;
@@ -198,12 +200,13 @@ impl TileElement for i8 {
     fn multiply(a: [Chunk; CHUNKS], b: [Chunk; CHUNKS], sums: [i32; RESULTS]) -> [i32; RESULTS] {
         #[cfg(target_arch = "amdgpu")]
         {
-            let mut sums = sums;
-            // SAFETY: the arrays have as many elements as the function reads and writes
-            unsafe {
-                crate::shim::amdgpu_device_matrix_i8(sums.as_mut_ptr(), a.as_ptr().cast(), b.as_ptr().cast());
-            }
-            sums
+            // Which 16 bytes of a row an instruction takes does not matter, as long as A and B agree.
+            let step = |i: usize| -> [[u32; 2 * WORDS_16]; 2] {
+                [a, b]
+                    .map(|chunks| core::array::from_fn(|word| chunks.as_flattened()[2 * WORDS_16 * i + word]))
+            };
+            let ([a0, b0], [a1, b1]) = (step(0), step(1));
+            super::multiply_32(a1, b1, super::multiply_32(a0, b0, sums))
         }
         #[cfg(target_arch = "nvptx64")]
         {

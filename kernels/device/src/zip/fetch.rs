@@ -67,6 +67,14 @@ pub trait Raw<const K: usize>: Copy {
         words: &mut Words,
         to: usize,
     );
+    /// As [`block`](Self::block) for tensors of stride 0 or 1. Of a tensor of stride 0, it is the element in the lower bits of
+    /// the block's first word or two, until [`spread`](Self::spread) makes a block of it: no load waits for another.
+    ///
+    /// # Safety
+    /// They can be read, and those of stride 1 lie on a boundary as [`load`] wants it.
+    unsafe fn row<const N: usize>(self, at: [usize; K], strides: [usize; K], words: &mut Words, to: usize);
+    /// Makes blocks of the elements that [`row`](Self::row) has read.
+    fn spread<const N: usize>(strides: [usize; K], words: &mut Words, to: usize);
     /// Moves a block of `N` elements up by the `G` at these places.
     ///
     /// # Safety
@@ -84,6 +92,7 @@ macro_rules! raw {
                 bytes
             };
 
+
             #[inline(always)]
             fn at(starts: [*const u8; $count]) -> Self {
                 ($(global::<$T>(starts[$i]),)*)
@@ -100,6 +109,50 @@ macro_rules! raw {
                 $(
                     // SAFETY: the caller's
                     unsafe { block::<$T, N>(self.$i.wrapping_add(at[$i]), strides[$i], whole[$i], words, to) };
+                    to += N * size_of::<$T>() / 4;
+                )*
+                let _ = to;
+            }
+            #[inline(always)]
+            unsafe fn row<const N: usize>(
+                self,
+                at: [usize; $count],
+                strides: [usize; $count],
+                words: &mut Words,
+                mut to: usize,
+            ) {
+                $(
+                    let from = self.$i.wrapping_add(at[$i]);
+                    // SAFETY: the caller's
+                    unsafe {
+                        if strides[$i] == 0 {
+                            let element = from.read().widen();
+                            words[to] = MaybeUninit::new(element as u32);
+                            if const { size_of::<$T>() == 8 } {
+                                words[to + 1] = MaybeUninit::new((element >> 32) as u32);
+                            }
+                        } else {
+                            block::<$T, N>(from, 1, true, words, to);
+                        }
+                    }
+                    to += N * size_of::<$T>() / 4;
+                )*
+                let _ = to;
+            }
+            #[inline(always)]
+            fn spread<const N: usize>(strides: [usize; $count], words: &mut Words, mut to: usize) {
+                $(
+                    if strides[$i] == 0 {
+                        // SAFETY: `row` has written it
+                        let word = |i: usize| unsafe { words[to + i].assume_init() };
+                        let pair = match const { size_of::<$T>() } {
+                            1 => [word(0).wrapping_mul(0x0101_0101); 2],
+                            2 => [word(0) | word(0) << 16; 2],
+                            4 => [word(0); 2],
+                            _ => [word(0), word(1)],
+                        };
+                        unroll!(block N * size_of::<$T>() / 4, W => words[to + W] = MaybeUninit::new(pair[W % 2]));
+                    }
                     to += N * size_of::<$T>() / 4;
                 )*
                 let _ = to;
@@ -203,6 +256,12 @@ const fn is_roomy(inputs: usize) -> bool {
     inputs == 1 || inputs == 2 && cfg!(target_arch = "nvptx64")
 }
 
+/// Whether two blocks of tensors that are broadcast along whole dimensions, as a bias, a mask or a scalar is, come from one call. Of
+/// one tensor four do, and an NVIDIA GPU's functions are in line.
+const fn has_rows<const K: usize, const N: usize, R: Raw<K>>() -> bool {
+    K > 1 && cfg!(not(target_arch = "nvptx64")) && in_flight(K, N) == 2 && 2 * N * R::BYTES <= 4 * WORDS
+}
+
 /// The blocks of a lane: unit number `unit`, and those each `step` further. `whole`: blocks can be stored.
 ///
 /// # Safety
@@ -230,7 +289,19 @@ pub(super) unsafe fn fetch<const K: usize, const N: usize, R: Raw<K>>(
     fetched.count = 1;
     // SAFETY: the caller's
     unsafe {
-        if const { !is_roomy(K) } || !narrow {
+        if const { has_rows::<K, N, R>() } && !single && rows && narrow && walk.is_broadcast(N) {
+            let at = walk.offsets([first, first + step * N]);
+            let (two, next) = (unit + step < blocks, N * R::BYTES / 4);
+            inputs.row::<N>(at[0], walk.strides, &mut fetched.words, 0);
+            if two {
+                inputs.row::<N>(at[1], walk.strides, &mut fetched.words, next);
+                fetched.count = 2;
+            }
+            R::spread::<N>(walk.strides, &mut fetched.words, 0);
+            if two {
+                R::spread::<N>(walk.strides, &mut fetched.words, next);
+            }
+        } else if const { !is_roomy(K) } || !narrow {
             let (strides, wholes) = if single { ([0; K], [false; K]) } else { (walk.strides, walk.whole(N)) };
             inputs.block::<N>(walk.offset(first, narrow), strides, wholes, &mut fetched.words, 0);
         } else if single || !rows {
@@ -285,5 +356,5 @@ unsafe fn by_element<const K: usize, const N: usize, R: Raw<K>>(
 
 /// Elements that are looked for at a time: whole words of each tensor.
 const fn at_a_time<const K: usize, const N: usize, R: Raw<K>>() -> usize {
-    if N == 2 || R::SMALLEST > 1 && cfg!(amdgpu_wave64) { 2 } else { 4 }
+    if N == 2 || R::SMALLEST > 1 && cfg!(feature = "wave64") { 2 } else { 4 }
 }

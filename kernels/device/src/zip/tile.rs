@@ -35,6 +35,13 @@ impl<const K: usize> Walk<K> {
             }
             t += 1;
         }
+        if const { K > 1 && cfg!(not(target_arch = "nvptx64")) } && !fits {
+            // No tensor is across, as where one of two is broadcast along rows: there are only fewer blocks to look for, and
+            // patches should not reach far over the edge.
+            tiling.along = self.outer - 1;
+            let squares = self.dim(tiling.along) / s;
+            fits = squares.is_multiple_of(8) || squares > 24;
+        }
         let along = tiling.along;
         fits &= self.narrow() && (self.size | self.dim(along)).is_multiple_of(s);
         let mut t = 0;

@@ -118,6 +118,17 @@ impl<const K: usize> Walk<K> {
         whole
     }
 
+    /// Whether each tensor has every element of the innermost dimension, in blocks of `n` elements, or one for all of it.
+    #[inline(always)]
+    pub(super) fn is_broadcast(&self, n: usize) -> bool {
+        let (mut is, whole, mut t) = (true, self.whole(n), 0);
+        while t < K {
+            is &= (self.strides[t] == 0) | (self.strides[t] == 1) & whole[t];
+            t += 1;
+        }
+        is
+    }
+
     /// Whether all numbers that are divided or multiplied have 32 bits.
     #[inline(always)]
     pub(super) fn narrow(&self) -> bool {

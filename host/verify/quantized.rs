@@ -102,14 +102,16 @@ fn operation(kernel: &Kernel) -> Option<Operation> {
 /// The most lanes of a workgroup that products are compiled for.
 const MOST_LANES: u32 = 256;
 
-/// The fewest that they have on an NVIDIA GPU, whose `mma.sync` takes a whole warp: with fewer they trap.
-const FEWEST_LANES: u32 = 32;
-
-/// A grid whose workgroups have no more, nor fewer than products of matrices take.
-fn few_lanes(grid: Grid) -> Grid {
+/// A grid whose workgroups have no more, nor fewer than a kernel takes: matrix instructions are a whole wave's. Products of two
+/// matrices have them on AMD GPUs, on NVIDIA's so have all. With fewer lanes they trap.
+fn few_lanes(grid: Grid, of_matrices: bool) -> Grid {
     match grid {
         Grid::Odd { workgroups, lanes } => {
-            let fewest = if lanes < FEWEST_LANES && is_cuda() { FEWEST_LANES } else { 1 };
+            let fewest = match (is_cuda(), of_matrices) {
+                (true, _) => 32,
+                (_, true) => 64,
+                _ => 1,
+            };
             Grid::Odd { workgroups, lanes: lanes.clamp(fewest, MOST_LANES) }
         }
         other => other,
@@ -343,7 +345,7 @@ fn products(kernel: &'static Kernel, draw: &Draw, format: Format, count: usize) 
             let groups = [rows.div_ceil(1 + draw.small[4] % 3) as u32, 1 + draw.small[5] as u32 % 2, 1];
             Grid::Explicit(LaunchConfig::explicit(groups, [32, 4, 1], 0))
         }
-        grid => few_lanes(grid),
+        grid => few_lanes(grid, !kernel.name.starts_with("mul_mat_vec")),
     };
     Call::new(kernel, grid, vec![], |name, dtype| match name {
         "vx" => aligned(draw, 0, blocks(draw, format, rows * columns / format.elements(), 0)),
@@ -366,7 +368,7 @@ fn dequantize_mul_vec(kernel: &'static Kernel, draw: &Draw, format: Format) -> O
     let grid = match draw.grid {
         // Candle's own: a wave of 32 lanes for each row.
         Grid::Candle => Grid::Explicit(LaunchConfig::explicit([rows as u32, 1, 1], [32, 1, 1], 0)),
-        grid => few_lanes(grid),
+        grid => few_lanes(grid, false),
     };
     Call::new(kernel, grid, vec![], |name, dtype| match name {
         "vx" => aligned(draw, 0, blocks(draw, format, rows * columns / format.elements(), 0)),

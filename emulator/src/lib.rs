@@ -144,8 +144,8 @@ pub use fault::{Fault, FaultReport};
 pub use gfx::{CodeTarget, Generation, Generic, Gfx, UnknownGfx};
 #[cfg(feature = "exec")]
 pub use machine::{
-    Interrupt, Kernel, Launch, LaunchOptions, LoadError, LoadedModule, Machine, MachineError, MachineOptions,
-    Output, PacketLaunch, Stream, Watch,
+    Interrupt, Jit, Kernel, Launch, LaunchOptions, LoadError, LoadedModule, Machine, MachineError,
+    MachineOptions, Output, PacketLaunch, Stream, Watch,
 };
 #[cfg(feature = "exec")]
 pub use memory::{Allocation, MemoryError};

@@ -197,6 +197,41 @@ pub struct LaunchOptions {
     pub output: Output,
     /// What to call when a wave interrupts the host; by default nothing. A launch with one may also wait for the host.
     pub interrupt: Option<Interrupt>,
+    /// Whether kernels are compiled for the host; by default as [`Jit::of_environment`] says.
+    pub jit: Jit,
+}
+
+/// Whether kernels are compiled for the host, where that is x86-64 with AVX2. Results do not depend on it. Check mode and
+/// profile mode interpret.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub enum Jit {
+    /// Where it is worth its time.
+    #[default]
+    On,
+    /// Never: everything is interpreted.
+    Off,
+    /// From the first instruction on.
+    Always,
+    /// From the first instruction on, and each compiled block on registers alone is interpreted, too. A difference is a
+    /// panic. For tests of the emulator.
+    Compared,
+}
+
+impl Jit {
+    /// The environment variable that [`Jit::of_environment`] reads.
+    pub const VARIABLE: &str = "CANDLE_AMDGPU_JIT";
+
+    /// What the variable `CANDLE_AMDGPU_JIT` says: `0` for [`Jit::Off`], `always` or `compared`, else [`Jit::On`].
+    pub fn of_environment() -> Jit {
+        static JIT: OnceLock<Jit> = OnceLock::new();
+        *JIT.get_or_init(|| match std::env::var(Jit::VARIABLE).as_deref() {
+            Ok("0") => Jit::Off,
+            Ok("always") => Jit::Always,
+            Ok("compared") => Jit::Compared,
+            _ => Jit::On,
+        })
+    }
 }
 
 /// A stream that device code can write to.
@@ -268,6 +303,7 @@ impl Default for LaunchOptions {
             cooperative: false,
             output: Output::default(),
             interrupt: None,
+            jit: Jit::of_environment(),
         }
     }
 }

@@ -170,6 +170,30 @@ impl Extra {
     }
 }
 
+/// The signs of an instruction that [`prepare`](super::prepare) made and that has no other modifiers; packed ones may have
+/// half selects beside.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Plain {
+    /// Sources whose sign changes.
+    pub neg: u8,
+    /// Sources that lose their sign before.
+    pub abs: u8,
+}
+
+impl Plain {
+    pub fn is_bare(self) -> bool {
+        self.neg | self.abs == 0
+    }
+}
+
+/// See [`Plain`]; `None` with DPP, SDWA, halves of registers, or modifiers of the result.
+pub(crate) fn plain(op: &Op) -> Option<Plain> {
+    let extra = Extra(op.imm);
+    let others = [DPP_KIND, SDWA, SRC_HIGH, DST_HIGH].iter().any(|&field| extra.get(field) != 0);
+    let none = !others && !op.mods.clamp && op.mods.omod == 0;
+    none.then_some(Plain { neg: op.mods.neg | op.mods.neg_lo, abs: op.mods.abs })
+}
+
 /// One source of half a wave with its modifiers; DPP takes lanes out of `lanes`, those that are written.
 #[inline(always)]
 pub(super) fn source<'a>(

@@ -42,6 +42,7 @@ mod ty;
 mod vopd;
 
 use self::fetch::Extra;
+pub(crate) use self::fetch::{Plain, plain};
 use self::lane::Entry;
 use self::ty::{Kind, TyInfo};
 use super::Op;

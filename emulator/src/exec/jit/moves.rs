@@ -1,0 +1,596 @@
+//! Loads and stores of whole waves as compiled code calls them: addresses checked as one range, and data moved by vectors.
+//!
+//! Whatever is not as usual (an address outside of the allocation that the instruction accessed last, an aperture, an alias)
+//! is left to the instruction's handler, before anything has changed.
+
+use std::arch::x86_64::*;
+
+use crate::exec::op::{Dst, Op, Run, Src, Unit};
+use crate::exec::wave::{LANES, Row, Wave};
+use crate::exec::{Env, Flow};
+use crate::inst::{Format, Inst};
+use crate::memory::pointer;
+
+/// The addresses of half a wave.
+struct Addresses {
+    /// Lanes that are off have that of one that is on.
+    each: [u64; LANES],
+    /// Whether each directly follows the one before it.
+    contiguous: bool,
+}
+
+/// Where lanes' offsets begin, and what they may reach: host address of offset 0, and the offsets' limits.
+#[derive(Clone, Copy)]
+struct Space {
+    base: u64,
+    /// The lowest offset that may be accessed, and the end.
+    range: (u64, u64),
+}
+
+/// The address of each lane that is on, if all are in `space`: an offset of 32 bits and a constant, which wraps around in
+/// LDS.
+///
+/// # Safety
+/// The CPU has AVX2.
+#[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
+fn addresses(offsets: &Row, exec: u32, constant: u32, space: Space, size: u32) -> Option<Addresses> {
+    let from = offsets.0.as_ptr().cast::<__m256i>();
+    let step = _mm256_set1_epi32(size as i32);
+    let first = offsets.0[exec.trailing_zeros() as usize % LANES];
+    let mut lanes = [_mm256_setzero_si256(); 4];
+    let (mut lowest, mut highest) = (_mm256_set1_epi32(-1), _mm256_setzero_si256());
+    let (mut apart, constant) = (_mm256_setzero_si256(), _mm256_set1_epi32(constant as i32));
+    let first = _mm256_add_epi32(_mm256_set1_epi32(first as i32), constant);
+    for (chunk, lane) in lanes.iter_mut().enumerate() {
+        // SAFETY: a row has four vectors.
+        let mut value = _mm256_add_epi32(unsafe { _mm256_loadu_si256(from.add(chunk)) }, constant);
+        if exec != u32::MAX {
+            value = _mm256_blendv_epi8(first, value, on(exec, chunk));
+        }
+        *lane = value;
+        lowest = _mm256_min_epu32(lowest, value);
+        highest = _mm256_max_epu32(highest, value);
+        let numbers =
+            _mm256_add_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_set1_epi32(8 * chunk as i32));
+        let expected = _mm256_add_epi32(first, _mm256_mullo_epi32(numbers, step));
+        apart = _mm256_or_si256(apart, _mm256_xor_si256(value, expected));
+    }
+    let low = _mm_min_epu32(_mm256_castsi256_si128(lowest), _mm256_extracti128_si256(lowest, 1));
+    let low = _mm_min_epu32(low, _mm_shuffle_epi32(low, 0b01_00_11_10));
+    let low = _mm_min_epu32(low, _mm_shuffle_epi32(low, 0b10_11_00_01));
+    let high = _mm_max_epu32(_mm256_castsi256_si128(highest), _mm256_extracti128_si256(highest, 1));
+    let high = _mm_max_epu32(high, _mm_shuffle_epi32(high, 0b01_00_11_10));
+    let high = _mm_max_epu32(high, _mm_shuffle_epi32(high, 0b10_11_00_01));
+    let (low, high) = (_mm_cvtsi128_si32(low) as u32, _mm_cvtsi128_si32(high) as u32);
+    if u64::from(low) < space.range.0 || u64::from(high) + u64::from(size) > space.range.1 {
+        return None;
+    }
+    let mut each = [0; LANES];
+    let base = _mm256_set1_epi64x(space.base as i64);
+    for (chunk, lane) in lanes.iter().enumerate() {
+        let into = each.as_mut_ptr().cast::<__m256i>();
+        let low = _mm256_cvtepu32_epi64(_mm256_castsi256_si128(*lane));
+        let high = _mm256_cvtepu32_epi64(_mm256_extracti128_si256(*lane, 1));
+        // SAFETY: there are eight vectors.
+        unsafe {
+            _mm256_storeu_si256(into.add(2 * chunk), _mm256_add_epi64(low, base));
+            _mm256_storeu_si256(into.add(2 * chunk + 1), _mm256_add_epi64(high, base));
+        }
+    }
+    Some(Addresses { each, contiguous: _mm256_testz_si256(apart, apart) != 0 })
+}
+
+/// Lanes that are on, as masks of eight.
+///
+/// # Safety
+/// The CPU has AVX2.
+#[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
+fn on(exec: u32, chunk: usize) -> __m256i {
+    let bits = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
+    let exec = _mm256_set1_epi32((exec >> (8 * chunk)) as i32);
+    _mm256_cmpeq_epi32(_mm256_and_si256(exec, bits), bits)
+}
+
+/// Bit 33 of `imm`, as `flat.rs` has it: there is a scalar address.
+const HAS_SADDR: u64 = 1 << 33;
+/// Bit 34: the lane number is added.
+const ADD_TID: u64 = 1 << 34;
+
+/// A kind of memory: the lanes' addresses in half a wave.
+trait Memory {
+    fn resolve(
+        w: &Wave,
+        env: &mut Env<'_>,
+        op: &Op,
+        constant: u32,
+        half: usize,
+        size: u32,
+    ) -> Option<Addresses>;
+}
+
+struct Global;
+
+impl Memory for Global {
+    #[inline(always)]
+    fn resolve(w: &Wave, env: &mut Env<'_>, op: &Op, _: u32, half: usize, size: u32) -> Option<Addresses> {
+        if env.has_aliases() || op.imm & ADD_TID != 0 {
+            return None;
+        }
+        let Src::Vgpr(register) = op.src[0] else { return None };
+        let (start, bytes) = env.hit(op);
+        let exec = w.exec(half);
+        let offset = i64::from(op.imm as i32) as u64;
+        let base = if op.imm & HAS_SADDR != 0 {
+            w.scalar64(op.src[2]).wrapping_add(offset)
+        } else {
+            let high = w.vgpr(register + 1, half);
+            let first = high.0[exec.trailing_zeros() as usize % LANES];
+            let mut differ = 0;
+            for lane in 0..LANES {
+                differ |= (high.0[lane] ^ first) & (exec >> lane & 1).wrapping_neg();
+            }
+            if differ != 0 {
+                return None;
+            }
+            (u64::from(first) << 32).wrapping_add(offset)
+        };
+        // Offsets from `base` that are in the allocation; they have 32 bits and no sign.
+        let end = start.checked_add(bytes)?.checked_sub(base)?;
+        let range = (start.saturating_sub(base), end);
+        // SAFETY: compiled code is made where there is AVX2.
+        unsafe { addresses(w.vgpr(register, half), exec, 0, Space { base, range }, size) }
+    }
+}
+
+struct Lds;
+
+impl Memory for Lds {
+    #[inline(always)]
+    fn resolve(
+        w: &Wave,
+        env: &mut Env<'_>,
+        op: &Op,
+        constant: u32,
+        half: usize,
+        size: u32,
+    ) -> Option<Addresses> {
+        let Src::Vgpr(register) = op.src[0] else { return None };
+        let base = env.lds.as_mut_ptr().expose_provenance() as u64;
+        let space = Space { base, range: (0, env.lds.len() as u64) };
+        // SAFETY: as above.
+        unsafe { addresses(w.vgpr(register, half), w.exec(half), constant, space, size) }
+    }
+}
+
+/// Reads `N` dwords in each lane, eight lanes at a time, into `N` vectors.
+///
+/// # Safety
+/// `4 N` bytes can be read at every address.
+#[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
+unsafe fn gather<const N: usize>(at: &Addresses, chunk: usize) -> [__m256i; N] {
+    let each = &at.each[chunk * 8..chunk * 8 + 8];
+    let mut out = [_mm256_setzero_si256(); N];
+    match N {
+        1 if at.contiguous => {
+            // SAFETY: the lanes' dwords are these.
+            out[0] = unsafe { _mm256_loadu_si256(pointer(each[0]).cast()) };
+        }
+        4 => {
+            // SAFETY: by the caller's promise.
+            let lane = |n: usize| unsafe {
+                let low = _mm_loadu_si128(pointer(each[n]).cast());
+                _mm256_inserti128_si256(
+                    _mm256_castsi128_si256(low),
+                    _mm_loadu_si128(pointer(each[n + 4]).cast()),
+                    1,
+                )
+            };
+            let (a, b, c, d) = (lane(0), lane(1), lane(2), lane(3));
+            let (ab, cd) = (_mm256_unpacklo_epi32(a, b), _mm256_unpacklo_epi32(c, d));
+            let (ab_high, cd_high) = (_mm256_unpackhi_epi32(a, b), _mm256_unpackhi_epi32(c, d));
+            out[0] = _mm256_unpacklo_epi64(ab, cd);
+            out[1] = _mm256_unpackhi_epi64(ab, cd);
+            out[2] = _mm256_unpacklo_epi64(ab_high, cd_high);
+            out[3] = _mm256_unpackhi_epi64(ab_high, cd_high);
+        }
+        2 => {
+            // SAFETY: by the caller's promise.
+            let two = |n: usize| unsafe {
+                let read = |n: usize| pointer(each[n]).cast::<i64>().read_unaligned();
+                _mm256_setr_epi64x(read(n), read(n + 1), read(n + 4), read(n + 5))
+            };
+            let (a, b) = (_mm256_castsi256_ps(two(0)), _mm256_castsi256_ps(two(2)));
+            out[0] = _mm256_castps_si256(_mm256_shuffle_ps(a, b, 0b10_00_10_00));
+            out[1] = _mm256_castps_si256(_mm256_shuffle_ps(a, b, 0b11_01_11_01));
+        }
+        _ => {
+            let mut rows = [[0u32; 8]; N];
+            for (lane, &address) in each.iter().enumerate() {
+                // SAFETY: by the caller's promise.
+                let value = unsafe { pointer(address).cast::<[u32; N]>().read_unaligned() };
+                for (row, value) in rows.iter_mut().zip(value) {
+                    row[lane] = value;
+                }
+            }
+            for (out, row) in out.iter_mut().zip(&rows) {
+                // SAFETY: a row is as long.
+                *out = unsafe { _mm256_loadu_si256(row.as_ptr().cast()) };
+            }
+        }
+    }
+    out
+}
+
+/// Writes `N` dwords of each lane, eight lanes at a time, in the order of lanes.
+///
+/// # Safety
+/// `4 N` bytes can be written at every address.
+#[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
+unsafe fn scatter<const N: usize>(at: &Addresses, chunk: usize, values: [__m256i; N]) {
+    let each = &at.each[chunk * 8..chunk * 8 + 8];
+    match N {
+        // SAFETY: the lanes' dwords are these.
+        1 if at.contiguous => unsafe { _mm256_storeu_si256(pointer(each[0]).cast(), values[0]) },
+        4 => {
+            let (a, b, c, d) = (values[0], values[1], values[2], values[3]);
+            let (ab, cd) = (_mm256_unpacklo_epi32(a, b), _mm256_unpacklo_epi32(c, d));
+            let (ab_high, cd_high) = (_mm256_unpackhi_epi32(a, b), _mm256_unpackhi_epi32(c, d));
+            let lanes = [
+                _mm256_unpacklo_epi64(ab, cd),
+                _mm256_unpackhi_epi64(ab, cd),
+                _mm256_unpacklo_epi64(ab_high, cd_high),
+                _mm256_unpackhi_epi64(ab_high, cd_high),
+            ];
+            for (n, lane) in lanes.iter().enumerate() {
+                // SAFETY: by the caller's promise.
+                unsafe { _mm_storeu_si128(pointer(each[n]).cast(), _mm256_castsi256_si128(*lane)) };
+            }
+            for (n, lane) in lanes.iter().enumerate() {
+                // SAFETY: as above.
+                unsafe { _mm_storeu_si128(pointer(each[n + 4]).cast(), _mm256_extracti128_si256(*lane, 1)) };
+            }
+        }
+        _ => {
+            let mut rows = [[0u32; 8]; N];
+            for (row, value) in rows.iter_mut().zip(values) {
+                // SAFETY: a row is as long.
+                unsafe { _mm256_storeu_si256(row.as_mut_ptr().cast(), value) };
+            }
+            for (lane, &address) in each.iter().enumerate() {
+                let value: [u32; N] = std::array::from_fn(|n| rows[n][lane]);
+                // SAFETY: by the caller's promise.
+                unsafe { pointer(address).cast::<[u32; N]>().write_unaligned(value) };
+            }
+        }
+    }
+}
+
+/// Eight lanes of a register.
+///
+/// # Safety
+/// The CPU has AVX2.
+#[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
+fn read(row: &Row, chunk: usize) -> __m256i {
+    // SAFETY: a row has four vectors.
+    unsafe { _mm256_loadu_si256(row.0.as_ptr().cast::<__m256i>().add(chunk)) }
+}
+
+/// # Safety
+/// The CPU has AVX2.
+#[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
+fn write(row: &mut Row, chunk: usize, exec: u32, value: __m256i) {
+    let value = match exec {
+        u32::MAX => value,
+        _ => _mm256_blendv_epi8(read(row, chunk), value, on(exec, chunk)),
+    };
+    // SAFETY: a row has four vectors.
+    unsafe { _mm256_storeu_si256(row.0.as_mut_ptr().cast::<__m256i>().add(chunk), value) };
+}
+
+/// The handler that the interpreter has.
+#[cold]
+fn otherwise(w: &mut Wave, env: &mut Env<'_>, op: &Op) -> Flow {
+    // SAFETY: it was chosen for this machine.
+    unsafe { (op.run)(w, env, op) }
+}
+
+/// The addresses of all halves in which a lane is on; `None` if the handler has to look at one.
+#[inline(always)]
+fn resolve<A: Memory>(
+    w: &Wave,
+    env: &mut Env<'_>,
+    op: &Op,
+    constant: u32,
+    size: u32,
+) -> Option<[Option<Addresses>; 2]> {
+    let mut all = [None, None];
+    for half in 0..w.halves() {
+        if w.exec(half) != 0 {
+            all[half] = Some(A::resolve(w, env, op, constant, half, size)?);
+        }
+    }
+    Some(all)
+}
+
+/// # Safety
+/// The CPU has AVX2.
+#[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
+extern "C" fn load<A: Memory, const N: usize>(w: &mut Wave, env: &mut Env<'_>, op: &Op) -> Flow {
+    let Dst::Vgpr(register) = op.dst[0] else { return otherwise(w, env, op) };
+    let Some(all) = resolve::<A>(w, env, op, op.imm as u32, 4 * N as u32) else {
+        return otherwise(w, env, op);
+    };
+    for (half, at) in all.iter().enumerate() {
+        let Some(at) = at else { continue };
+        // SAFETY: all addresses were found to be in bounds.
+        unsafe { load_half::<N>(w, register, half, at) };
+    }
+    Flow::Next
+}
+
+/// # Safety
+/// As for [`gather`].
+#[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
+unsafe fn load_half<const N: usize>(w: &mut Wave, register: u16, half: usize, at: &Addresses) {
+    let exec = w.exec(half);
+    for chunk in 0..4 {
+        // SAFETY: by the caller's promise.
+        let values = unsafe { gather::<N>(at, chunk) };
+        for (n, value) in values.into_iter().enumerate() {
+            write(w.vgpr_mut(register + n as u16, half), chunk, exec, value);
+        }
+    }
+}
+
+/// Loads that fetch less than a dword, or keep a part of the register.
+///
+/// # Safety
+/// The CPU has AVX2.
+#[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
+extern "C" fn load_part<
+    A: Memory,
+    const BYTES: u32,
+    const SHIFT: u32,
+    const SIGNED: bool,
+    const KEEP: u32,
+>(
+    w: &mut Wave,
+    env: &mut Env<'_>,
+    op: &Op,
+) -> Flow {
+    let Dst::Vgpr(register) = op.dst[0] else { return otherwise(w, env, op) };
+    let Some(all) = resolve::<A>(w, env, op, op.imm as u32, BYTES) else { return otherwise(w, env, op) };
+    for (half, at) in all.iter().enumerate() {
+        let Some(at) = at else { continue };
+        let exec = w.exec(half);
+        let mut row = Row::ZERO;
+        for (value, &address) in row.0.iter_mut().zip(&at.each) {
+            // SAFETY: all addresses were found to be in bounds.
+            let part = unsafe {
+                match BYTES {
+                    1 => u32::from(pointer(address).read()),
+                    _ => u32::from(pointer(address).cast::<u16>().read_unaligned()),
+                }
+            };
+            let part = match (SIGNED, BYTES) {
+                (true, 1) => part as i8 as u32,
+                (true, _) => part as i16 as u32,
+                _ => part,
+            };
+            *value = part << SHIFT & !KEEP;
+        }
+        let into = w.vgpr_mut(register, half);
+        for chunk in 0..4 {
+            let kept = _mm256_and_si256(read(into, chunk), _mm256_set1_epi32(KEEP as i32));
+            let value = _mm256_or_si256(read(&row, chunk), kept);
+            write(into, chunk, exec, value);
+        }
+    }
+    Flow::Next
+}
+
+/// # Safety
+/// The CPU has AVX2.
+#[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
+extern "C" fn store<A: Memory, const N: usize>(w: &mut Wave, env: &mut Env<'_>, op: &Op) -> Flow {
+    let Src::Vgpr(register) = op.src[1] else { return otherwise(w, env, op) };
+    let Some(all) = resolve::<A>(w, env, op, op.imm as u32, 4 * N as u32) else {
+        return otherwise(w, env, op);
+    };
+    for (half, at) in all.iter().enumerate() {
+        let Some(at) = at else { continue };
+        // SAFETY: all addresses were found to be in bounds.
+        unsafe { store_half::<N>(w, register, half, at) };
+    }
+    Flow::Next
+}
+
+/// # Safety
+/// As for [`scatter`].
+#[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
+unsafe fn store_half<const N: usize>(w: &Wave, register: u16, half: usize, at: &Addresses) {
+    let exec = w.exec(half);
+    if exec == u32::MAX {
+        for chunk in 0..4 {
+            let values = std::array::from_fn(|n| read(w.vgpr(register + n as u16, half), chunk));
+            // SAFETY: by the caller's promise.
+            unsafe { scatter::<N>(at, chunk, values) };
+        }
+        return;
+    }
+    let rows: [&Row; N] = std::array::from_fn(|n| w.vgpr(register + n as u16, half));
+    let mut lanes = exec;
+    while lanes != 0 {
+        let lane = lanes.trailing_zeros() as usize;
+        lanes &= lanes - 1;
+        let value: [u32; N] = std::array::from_fn(|n| rows[n].0[lane]);
+        // SAFETY: by the caller's promise.
+        unsafe { pointer(at.each[lane]).cast::<[u32; N]>().write_unaligned(value) };
+    }
+}
+
+/// Stores of bytes or halves, from bit `SHIFT` of the register on.
+///
+/// # Safety
+/// The CPU has AVX2.
+#[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
+extern "C" fn store_part<A: Memory, const BYTES: u32, const SHIFT: u32>(
+    w: &mut Wave,
+    env: &mut Env<'_>,
+    op: &Op,
+) -> Flow {
+    let Src::Vgpr(register) = op.src[1] else { return otherwise(w, env, op) };
+    let Some(all) = resolve::<A>(w, env, op, op.imm as u32, BYTES) else { return otherwise(w, env, op) };
+    for (half, at) in all.iter().enumerate() {
+        let Some(at) = at else { continue };
+        let (row, mut lanes) = (w.vgpr(register, half), w.exec(half));
+        while lanes != 0 {
+            let lane = lanes.trailing_zeros() as usize;
+            lanes &= lanes - 1;
+            let (value, into) = (row.0[lane] >> SHIFT, pointer(at.each[lane]));
+            // SAFETY: all addresses were found to be in bounds.
+            unsafe {
+                match BYTES {
+                    1 => into.write(value as u8),
+                    _ => into.cast::<u16>().write_unaligned(value as u16),
+                }
+            }
+        }
+    }
+    Flow::Next
+}
+
+/// Two elements of `N` dwords each from LDS.
+///
+/// # Safety
+/// The CPU has AVX2.
+#[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
+extern "C" fn load_pair<const N: usize>(w: &mut Wave, env: &mut Env<'_>, op: &Op) -> Flow {
+    let Dst::Vgpr(register) = op.dst[0] else { return otherwise(w, env, op) };
+    let constants = [op.imm as u32, (op.imm >> 32) as u32 & 0x7fff_ffff];
+    let [first, second] = constants.map(|constant| resolve::<Lds>(w, env, op, constant, 4 * N as u32));
+    let (Some(first), Some(second)) = (first, second) else { return otherwise(w, env, op) };
+    for (half, (first, second)) in first.iter().zip(&second).enumerate() {
+        let (Some(first), Some(second)) = (first, second) else { continue };
+        // SAFETY: all addresses were found to be in bounds.
+        unsafe {
+            load_half::<N>(w, register, half, first);
+            load_half::<N>(w, register + N as u16, half, second);
+        }
+    }
+    Flow::Next
+}
+
+/// # Safety
+/// The CPU has AVX2.
+#[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
+extern "C" fn store_pair<const N: usize>(w: &mut Wave, env: &mut Env<'_>, op: &Op) -> Flow {
+    let (Src::Vgpr(first), Src::Vgpr(second)) = (op.src[1], op.src[2]) else { return otherwise(w, env, op) };
+    let constants = [op.imm as u32, (op.imm >> 32) as u32 & 0x7fff_ffff];
+    let [one, two] = constants.map(|constant| resolve::<Lds>(w, env, op, constant, 4 * N as u32));
+    let (Some(one), Some(two)) = (one, two) else { return otherwise(w, env, op) };
+    for (half, (one, two)) in one.iter().zip(&two).enumerate() {
+        let (Some(one), Some(two)) = (one, two) else { continue };
+        // SAFETY: all addresses were found to be in bounds.
+        unsafe {
+            store_half::<N>(w, first, half, one);
+            store_half::<N>(w, second, half, two);
+        }
+    }
+    Flow::Next
+}
+
+/// Pulls from other lanes, all of which are on.
+///
+/// # Safety
+/// The CPU has AVX2.
+#[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
+extern "C" fn bpermute(w: &mut Wave, env: &mut Env<'_>, op: &Op) -> Flow {
+    let (Src::Vgpr(address), Src::Vgpr(data), Dst::Vgpr(register)) = (op.src[0], op.src[1], op.dst[0]) else {
+        return otherwise(w, env, op);
+    };
+    if !w.is_full() {
+        return otherwise(w, env, op);
+    }
+    let lanes = w.halves() * LANES;
+    let mut values = [0; 2 * LANES];
+    for half in 0..w.halves() {
+        values[half * LANES..][..LANES].copy_from_slice(&w.vgpr(data, half).0);
+    }
+    let mut results = [Row::ZERO; 2];
+    for half in 0..w.halves() {
+        let addresses = w.vgpr(address, half);
+        for lane in 0..LANES {
+            let from = addresses.0[lane].wrapping_add(op.imm as u32) as usize / 4 % lanes;
+            results[half].0[lane] = values[from];
+        }
+    }
+    for half in 0..w.halves() {
+        *w.vgpr_mut(register, half) = results[half];
+    }
+    Flow::Next
+}
+
+/// What to call instead of an instruction's handler.
+pub(super) fn faster(op: &Op, inst: &Inst) -> Option<Run> {
+    if op.pair.is_some() || op.atomic.is_some() || inst.mods.lds || inst.mods.gds {
+        return None;
+    }
+    let (_, operation) = inst.name.split_once('_')?;
+    match (op.unit, inst.format) {
+        (Unit::Vmem, Format::Global | Format::Flat) => moves::<Global>(operation),
+        (Unit::Lds, Format::Ds) => match operation {
+            "bpermute_b32" => Some(bpermute),
+            "read2_b32" | "load_2addr_b32" | "read2st64_b32" | "load_2addr_stride64_b32" => {
+                Some(load_pair::<1>)
+            }
+            "read2_b64" | "load_2addr_b64" | "read2st64_b64" | "load_2addr_stride64_b64" => {
+                Some(load_pair::<2>)
+            }
+            "write2_b32" | "store_2addr_b32" | "write2st64_b32" | "store_2addr_stride64_b32" => {
+                Some(store_pair::<1>)
+            }
+            "write2_b64" | "store_2addr_b64" | "write2st64_b64" | "store_2addr_stride64_b64" => {
+                Some(store_pair::<2>)
+            }
+            _ => moves::<Lds>(operation),
+        },
+        _ => None,
+    }
+}
+
+/// By what stands behind the kind of memory in a mnemonic.
+fn moves<A: Memory>(operation: &str) -> Option<Run> {
+    let shape = operation.strip_prefix("load_").or_else(|| operation.strip_prefix("read_"));
+    if let Some(shape) = shape {
+        const LOW: u32 = 0xffff;
+        const HIGH: u32 = 0xffff_0000;
+        return Some(match shape {
+            "dword" | "b32" => load::<A, 1>,
+            "dwordx2" | "b64" => load::<A, 2>,
+            "dwordx3" | "b96" => load::<A, 3>,
+            "dwordx4" | "b128" => load::<A, 4>,
+            "ubyte" | "u8" => load_part::<A, 1, 0, false, 0>,
+            "sbyte" | "i8" => load_part::<A, 1, 0, true, 0>,
+            "ushort" | "u16" => load_part::<A, 2, 0, false, 0>,
+            "sshort" | "i16" => load_part::<A, 2, 0, true, 0>,
+            "ubyte_d16" | "d16_u8" | "u8_d16" => load_part::<A, 1, 0, false, HIGH>,
+            "short_d16" | "d16_b16" | "u16_d16" => load_part::<A, 2, 0, false, HIGH>,
+            "ubyte_d16_hi" | "d16_hi_u8" | "u8_d16_hi" => load_part::<A, 1, 16, false, LOW>,
+            "short_d16_hi" | "d16_hi_b16" | "u16_d16_hi" => load_part::<A, 2, 16, false, LOW>,
+            _ => return None,
+        });
+    }
+    let shape = operation.strip_prefix("store_").or_else(|| operation.strip_prefix("write_"))?;
+    Some(match shape {
+        "dword" | "b32" => store::<A, 1>,
+        "dwordx2" | "b64" => store::<A, 2>,
+        "dwordx3" | "b96" => store::<A, 3>,
+        "dwordx4" | "b128" => store::<A, 4>,
+        "byte" | "b8" => store_part::<A, 1, 0>,
+        "short" | "b16" => store_part::<A, 2, 0>,
+        "byte_d16_hi" | "d16_hi_b8" | "b8_d16_hi" => store_part::<A, 1, 16>,
+        "short_d16_hi" | "d16_hi_b16" | "b16_d16_hi" => store_part::<A, 2, 16>,
+        _ => return None,
+    })
+}

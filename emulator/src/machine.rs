@@ -222,15 +222,22 @@ impl Jit {
     /// The environment variable that [`Jit::of_environment`] reads.
     pub const VARIABLE: &str = "CANDLE_AMDGPU_JIT";
 
-    /// What the variable `CANDLE_AMDGPU_JIT` says: `0` for [`Jit::Off`], `always` or `compared`, else [`Jit::On`].
+    /// By the value that the variable has: `1`, `0`, `always` or `compared`.
+    pub fn from_name(name: &str) -> Option<Jit> {
+        Some(match name {
+            "1" => Jit::On,
+            "0" => Jit::Off,
+            "always" => Jit::Always,
+            "compared" => Jit::Compared,
+            _ => return None,
+        })
+    }
+
+    /// What the variable `CANDLE_AMDGPU_JIT` says; [`Jit::On`] where it says none of its values.
     pub fn of_environment() -> Jit {
         static JIT: OnceLock<Jit> = OnceLock::new();
-        *JIT.get_or_init(|| match std::env::var(Jit::VARIABLE).as_deref() {
-            Ok("0") => Jit::Off,
-            Ok("always") => Jit::Always,
-            Ok("compared") => Jit::Compared,
-            _ => Jit::On,
-        })
+        let read = || std::env::var(Jit::VARIABLE).ok().and_then(|name| Jit::from_name(&name));
+        *JIT.get_or_init(|| read().unwrap_or_default())
     }
 }
 

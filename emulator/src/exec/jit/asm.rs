@@ -78,6 +78,9 @@ pub(super) mod vex {
     pub const MAXPS: Vex = Vex(0, 1, 0, 0x5f);
     pub const ANDPS: Vex = Vex(0, 1, 0, 0x54);
     pub const ORPS: Vex = Vex(0, 1, 0, 0x56);
+    pub const DIVPS: Vex = Vex(0, 1, 0, 0x5e);
+    pub const SQRTPS: Vex = Vex(0, 1, 0, 0x51);
+    pub const CVTTPS2DQ: Vex = Vex(2, 1, 0, 0x5b);
     pub const CMPPS: Vex = Vex(0, 1, 0, 0xc2);
     pub const FMADD213PS: Vex = Vex(1, 2, 0, 0xa8);
     pub const CVTDQ2PS: Vex = Vex(0, 1, 0, 0x5b);

@@ -76,6 +76,8 @@ enum Cold {
     OutOfTurn { label: Label, start: u32, count: u32 },
     /// A handler did not end with [`Flow::Next`].
     Stop { label: Label, index: u32, behind: u32, noted: bool },
+    /// All results need the handler, which leaves nothing to do.
+    Whole { label: Label, back: Label, index: u32 },
     /// A result needs the handler; for half a wave of 64 lanes the other half is switched off.
     Handler { label: Label, back: Label, index: u32, half: usize, broadcast: Vec<(u8, Y)> },
 }
@@ -361,6 +363,13 @@ impl Compiler<'_> {
         (label, back)
     }
 
+    /// A place that is gone to if any result needs the handler, before anything is written. It comes back to the second label.
+    pub fn handler_for_all(&mut self) -> (Label, Label) {
+        let (label, back) = (self.a.label(), self.a.label());
+        self.cold.push(Cold::Whole { label, back, index: self.index });
+        (label, back)
+    }
+
     /// Writes EXEC lane by lane to the frame.
     fn expand_exec(&mut self) {
         for half in 0..self.setup.halves {
@@ -406,6 +415,11 @@ impl Compiler<'_> {
                     }
                     self.a.mov(false, R::Rax, R::Rcx);
                     self.a.jump(self.leave);
+                }
+                Cold::Whole { label, back, index } => {
+                    self.a.bind(label);
+                    self.call(index);
+                    self.a.jump(back);
                 }
                 Cold::Handler { label, back, index, half, broadcast } => {
                     self.a.bind(label);

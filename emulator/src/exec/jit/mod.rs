@@ -123,6 +123,8 @@ pub(crate) fn run(jit: Jit, wave: &mut Wave, env: &mut Env<'_>, turn: u64) -> Fl
     let code: &Code = env.code;
     let store = &code.jit;
     let worth = match jit {
+        // Perturbation is the handlers' own.
+        _ if env.perturb.is_some() => return run_wave(wave, env, turn),
         Jit::Off => return run_wave(wave, env, turn),
         Jit::On => store.interpreted.load(Ordering::Relaxed) >= WORTH_COMPILING,
         Jit::Always | Jit::Compared => true,

@@ -4,6 +4,7 @@
 //! is left to the instruction's handler, before anything has changed.
 
 use std::arch::x86_64::*;
+use std::mem::MaybeUninit;
 
 use crate::exec::op::{Dst, Op, Run, Src, Unit};
 use crate::exec::wave::{LANES, Row, Wave};
@@ -27,13 +28,20 @@ struct Space {
     range: (u64, u64),
 }
 
-/// The address of each lane that is on, if all are in `space`: an offset of 32 bits and a constant, which wraps around in
-/// LDS.
+/// The address of each lane that is on, and whether all are in `space`: an offset of 32 bits and a constant, which wraps
+/// around in LDS.
 ///
 /// # Safety
 /// The CPU has AVX2.
 #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
-fn addresses(offsets: &Row, exec: u32, constant: u32, space: Space, size: u32) -> Option<Addresses> {
+fn addresses(
+    offsets: &Row,
+    exec: u32,
+    constant: u32,
+    space: Space,
+    size: u32,
+    out: &mut MaybeUninit<Addresses>,
+) -> bool {
     let from = offsets.0.as_ptr().cast::<__m256i>();
     let step = _mm256_set1_epi32(size as i32);
     let first = offsets.0[exec.trailing_zeros() as usize % LANES];
@@ -63,21 +71,23 @@ fn addresses(offsets: &Row, exec: u32, constant: u32, space: Space, size: u32) -
     let high = _mm_max_epu32(high, _mm_shuffle_epi32(high, 0b10_11_00_01));
     let (low, high) = (_mm_cvtsi128_si32(low) as u32, _mm_cvtsi128_si32(high) as u32);
     if u64::from(low) < space.range.0 || u64::from(high) + u64::from(size) > space.range.1 {
-        return None;
+        return false;
     }
-    let mut each = [0; LANES];
+    let out = out.as_mut_ptr();
     let base = _mm256_set1_epi64x(space.base as i64);
     for (chunk, lane) in lanes.iter().enumerate() {
-        let into = each.as_mut_ptr().cast::<__m256i>();
         let low = _mm256_cvtepu32_epi64(_mm256_castsi256_si128(*lane));
         let high = _mm256_cvtepu32_epi64(_mm256_extracti128_si256(*lane, 1));
         // SAFETY: there are eight vectors.
         unsafe {
+            let into = (&raw mut (*out).each).cast::<__m256i>();
             _mm256_storeu_si256(into.add(2 * chunk), _mm256_add_epi64(low, base));
             _mm256_storeu_si256(into.add(2 * chunk + 1), _mm256_add_epi64(high, base));
         }
     }
-    Some(Addresses { each, contiguous: _mm256_testz_si256(apart, apart) != 0 })
+    // SAFETY: that is the other field.
+    unsafe { (&raw mut (*out).contiguous).write(_mm256_testz_si256(apart, apart) != 0) };
+    true
 }
 
 /// Lanes that are on, as masks of eight.
@@ -98,25 +108,33 @@ const ADD_TID: u64 = 1 << 34;
 
 /// A kind of memory: the lanes' addresses in half a wave.
 trait Memory {
+    /// Whether all lanes that are on in a half may access so many bytes; then `out` is written.
     fn resolve(
         w: &Wave,
         env: &mut Env<'_>,
         op: &Op,
         constant: u32,
-        half: usize,
-        size: u32,
-    ) -> Option<Addresses>;
+        half_and_size: (usize, u32),
+        out: &mut MaybeUninit<Addresses>,
+    ) -> bool;
 }
 
 struct Global;
 
 impl Memory for Global {
     #[inline(always)]
-    fn resolve(w: &Wave, env: &mut Env<'_>, op: &Op, _: u32, half: usize, size: u32) -> Option<Addresses> {
+    fn resolve(
+        w: &Wave,
+        env: &mut Env<'_>,
+        op: &Op,
+        _: u32,
+        (half, size): (usize, u32),
+        out: &mut MaybeUninit<Addresses>,
+    ) -> bool {
         if env.has_aliases() || op.imm & ADD_TID != 0 {
-            return None;
+            return false;
         }
-        let Src::Vgpr(register) = op.src[0] else { return None };
+        let Src::Vgpr(register) = op.src[0] else { return false };
         let (start, bytes) = env.hit(op);
         let exec = w.exec(half);
         let offset = i64::from(op.imm as i32) as u64;
@@ -130,15 +148,15 @@ impl Memory for Global {
                 differ |= (high.0[lane] ^ first) & (exec >> lane & 1).wrapping_neg();
             }
             if differ != 0 {
-                return None;
+                return false;
             }
             (u64::from(first) << 32).wrapping_add(offset)
         };
         // Offsets from `base` that are in the allocation; they have 32 bits and no sign.
-        let end = start.checked_add(bytes)?.checked_sub(base)?;
+        let Some(end) = start.checked_add(bytes).and_then(|end| end.checked_sub(base)) else { return false };
         let range = (start.saturating_sub(base), end);
         // SAFETY: compiled code is made where there is AVX2.
-        unsafe { addresses(w.vgpr(register, half), exec, 0, Space { base, range }, size) }
+        unsafe { addresses(w.vgpr(register, half), exec, 0, Space { base, range }, size, out) }
     }
 }
 
@@ -151,14 +169,14 @@ impl Memory for Lds {
         env: &mut Env<'_>,
         op: &Op,
         constant: u32,
-        half: usize,
-        size: u32,
-    ) -> Option<Addresses> {
-        let Src::Vgpr(register) = op.src[0] else { return None };
+        (half, size): (usize, u32),
+        out: &mut MaybeUninit<Addresses>,
+    ) -> bool {
+        let Src::Vgpr(register) = op.src[0] else { return false };
         let base = env.lds.as_mut_ptr().expose_provenance() as u64;
         let space = Space { base, range: (0, env.lds.len() as u64) };
         // SAFETY: as above.
-        unsafe { addresses(w.vgpr(register, half), w.exec(half), constant, space, size) }
+        unsafe { addresses(w.vgpr(register, half), w.exec(half), constant, space, size, out) }
     }
 }
 
@@ -294,22 +312,32 @@ fn otherwise(w: &mut Wave, env: &mut Env<'_>, op: &Op) -> Flow {
     unsafe { (op.run)(w, env, op) }
 }
 
-/// The addresses of all halves in which a lane is on; `None` if the handler has to look at one.
+/// The addresses of both halves: of those in which a lane is on.
+type All = [MaybeUninit<Addresses>; 2];
+
+const fn all() -> All {
+    [const { MaybeUninit::uninit() }; 2]
+}
+
+/// Whether the handler is not needed: the addresses of all halves in which a lane is on are in bounds.
 #[inline(always)]
-fn resolve<A: Memory>(
-    w: &Wave,
-    env: &mut Env<'_>,
-    op: &Op,
-    constant: u32,
-    size: u32,
-) -> Option<[Option<Addresses>; 2]> {
-    let mut all = [None, None];
-    for half in 0..w.halves() {
-        if w.exec(half) != 0 {
-            all[half] = Some(A::resolve(w, env, op, constant, half, size)?);
+fn resolve<A: Memory>(w: &Wave, env: &mut Env<'_>, op: &Op, constant: u32, size: u32, all: &mut All) -> bool {
+    for (half, out) in all.iter_mut().enumerate().take(w.halves()) {
+        if w.exec(half) != 0 && !A::resolve(w, env, op, constant, (half, size), out) {
+            return false;
         }
     }
-    Some(all)
+    true
+}
+
+/// The addresses of a half, if a lane is on.
+///
+/// # Safety
+/// [`resolve`] has said that the handler is not needed.
+#[inline(always)]
+unsafe fn half_of<'a>(w: &Wave, all: &'a All, half: usize) -> Option<&'a Addresses> {
+    // SAFETY: it has written those of halves in which a lane is on.
+    (w.exec(half) != 0).then(|| unsafe { all[half].assume_init_ref() })
 }
 
 /// # Safety
@@ -317,11 +345,13 @@ fn resolve<A: Memory>(
 #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
 extern "C" fn load<A: Memory, const N: usize>(w: &mut Wave, env: &mut Env<'_>, op: &Op) -> Flow {
     let Dst::Vgpr(register) = op.dst[0] else { return otherwise(w, env, op) };
-    let Some(all) = resolve::<A>(w, env, op, op.imm as u32, 4 * N as u32) else {
+    let mut all = all();
+    if !resolve::<A>(w, env, op, op.imm as u32, 4 * N as u32, &mut all) {
         return otherwise(w, env, op);
-    };
-    for (half, at) in all.iter().enumerate() {
-        let Some(at) = at else { continue };
+    }
+    for half in 0..w.halves() {
+        // SAFETY: all addresses were found.
+        let Some(at) = (unsafe { half_of(w, &all, half) }) else { continue };
         // SAFETY: all addresses were found to be in bounds.
         unsafe { load_half::<N>(w, register, half, at) };
     }
@@ -359,9 +389,13 @@ extern "C" fn load_part<
     op: &Op,
 ) -> Flow {
     let Dst::Vgpr(register) = op.dst[0] else { return otherwise(w, env, op) };
-    let Some(all) = resolve::<A>(w, env, op, op.imm as u32, BYTES) else { return otherwise(w, env, op) };
-    for (half, at) in all.iter().enumerate() {
-        let Some(at) = at else { continue };
+    let mut all = all();
+    if !resolve::<A>(w, env, op, op.imm as u32, BYTES, &mut all) {
+        return otherwise(w, env, op);
+    }
+    for half in 0..w.halves() {
+        // SAFETY: all addresses were found.
+        let Some(at) = (unsafe { half_of(w, &all, half) }) else { continue };
         let exec = w.exec(half);
         let mut row = Row::ZERO;
         for (value, &address) in row.0.iter_mut().zip(&at.each) {
@@ -394,11 +428,13 @@ extern "C" fn load_part<
 #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
 extern "C" fn store<A: Memory, const N: usize>(w: &mut Wave, env: &mut Env<'_>, op: &Op) -> Flow {
     let Src::Vgpr(register) = op.src[1] else { return otherwise(w, env, op) };
-    let Some(all) = resolve::<A>(w, env, op, op.imm as u32, 4 * N as u32) else {
+    let mut all = all();
+    if !resolve::<A>(w, env, op, op.imm as u32, 4 * N as u32, &mut all) {
         return otherwise(w, env, op);
-    };
-    for (half, at) in all.iter().enumerate() {
-        let Some(at) = at else { continue };
+    }
+    for half in 0..w.halves() {
+        // SAFETY: all addresses were found.
+        let Some(at) = (unsafe { half_of(w, &all, half) }) else { continue };
         // SAFETY: all addresses were found to be in bounds.
         unsafe { store_half::<N>(w, register, half, at) };
     }
@@ -440,9 +476,13 @@ extern "C" fn store_part<A: Memory, const BYTES: u32, const SHIFT: u32>(
     op: &Op,
 ) -> Flow {
     let Src::Vgpr(register) = op.src[1] else { return otherwise(w, env, op) };
-    let Some(all) = resolve::<A>(w, env, op, op.imm as u32, BYTES) else { return otherwise(w, env, op) };
-    for (half, at) in all.iter().enumerate() {
-        let Some(at) = at else { continue };
+    let mut all = all();
+    if !resolve::<A>(w, env, op, op.imm as u32, BYTES, &mut all) {
+        return otherwise(w, env, op);
+    }
+    for half in 0..w.halves() {
+        // SAFETY: all addresses were found.
+        let Some(at) = (unsafe { half_of(w, &all, half) }) else { continue };
         let (row, mut lanes) = (w.vgpr(register, half), w.exec(half));
         while lanes != 0 {
             let lane = lanes.trailing_zeros() as usize;
@@ -467,15 +507,19 @@ extern "C" fn store_part<A: Memory, const BYTES: u32, const SHIFT: u32>(
 #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
 extern "C" fn load_pair<const N: usize>(w: &mut Wave, env: &mut Env<'_>, op: &Op) -> Flow {
     let Dst::Vgpr(register) = op.dst[0] else { return otherwise(w, env, op) };
-    let constants = [op.imm as u32, (op.imm >> 32) as u32 & 0x7fff_ffff];
-    let [first, second] = constants.map(|constant| resolve::<Lds>(w, env, op, constant, 4 * N as u32));
-    let (Some(first), Some(second)) = (first, second) else { return otherwise(w, env, op) };
-    for (half, (first, second)) in first.iter().zip(&second).enumerate() {
-        let (Some(first), Some(second)) = (first, second) else { continue };
+    let (mut ones, mut twos) = (all(), all());
+    let size = 4 * N as u32;
+    if !resolve::<Lds>(w, env, op, op.imm as u32, size, &mut ones)
+        || !resolve::<Lds>(w, env, op, (op.imm >> 32) as u32 & 0x7fff_ffff, size, &mut twos)
+    {
+        return otherwise(w, env, op);
+    }
+    for half in 0..w.halves() {
         // SAFETY: all addresses were found to be in bounds.
         unsafe {
-            load_half::<N>(w, register, half, first);
-            load_half::<N>(w, register + N as u16, half, second);
+            let (Some(one), Some(two)) = (half_of(w, &ones, half), half_of(w, &twos, half)) else { continue };
+            load_half::<N>(w, register, half, one);
+            load_half::<N>(w, register + N as u16, half, two);
         }
     }
     Flow::Next
@@ -486,13 +530,17 @@ extern "C" fn load_pair<const N: usize>(w: &mut Wave, env: &mut Env<'_>, op: &Op
 #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
 extern "C" fn store_pair<const N: usize>(w: &mut Wave, env: &mut Env<'_>, op: &Op) -> Flow {
     let (Src::Vgpr(first), Src::Vgpr(second)) = (op.src[1], op.src[2]) else { return otherwise(w, env, op) };
-    let constants = [op.imm as u32, (op.imm >> 32) as u32 & 0x7fff_ffff];
-    let [one, two] = constants.map(|constant| resolve::<Lds>(w, env, op, constant, 4 * N as u32));
-    let (Some(one), Some(two)) = (one, two) else { return otherwise(w, env, op) };
-    for (half, (one, two)) in one.iter().zip(&two).enumerate() {
-        let (Some(one), Some(two)) = (one, two) else { continue };
+    let (mut ones, mut twos) = (all(), all());
+    let size = 4 * N as u32;
+    if !resolve::<Lds>(w, env, op, op.imm as u32, size, &mut ones)
+        || !resolve::<Lds>(w, env, op, (op.imm >> 32) as u32 & 0x7fff_ffff, size, &mut twos)
+    {
+        return otherwise(w, env, op);
+    }
+    for half in 0..w.halves() {
         // SAFETY: all addresses were found to be in bounds.
         unsafe {
+            let (Some(one), Some(two)) = (half_of(w, &ones, half), half_of(w, &twos, half)) else { continue };
             store_half::<N>(w, first, half, one);
             store_half::<N>(w, second, half, two);
         }
@@ -512,21 +560,36 @@ extern "C" fn bpermute(w: &mut Wave, env: &mut Env<'_>, op: &Op) -> Flow {
     if !w.is_full() {
         return otherwise(w, env, op);
     }
-    let lanes = w.halves() * LANES;
-    let mut values = [0; 2 * LANES];
-    for half in 0..w.halves() {
-        values[half * LANES..][..LANES].copy_from_slice(&w.vgpr(data, half).0);
-    }
+    let constant = _mm256_set1_epi32(op.imm as i32);
+    let halves = w.halves();
     let mut results = [Row::ZERO; 2];
-    for half in 0..w.halves() {
-        let addresses = w.vgpr(address, half);
-        for lane in 0..LANES {
-            let from = addresses.0[lane].wrapping_add(op.imm as u32) as usize / 4 % lanes;
-            results[half].0[lane] = values[from];
+    for (half, result) in results.iter_mut().enumerate().take(halves) {
+        for chunk in 0..4 {
+            let lanes = _mm256_srli_epi32(_mm256_add_epi32(read(w.vgpr(address, half), chunk), constant), 2);
+            // Bits 3, 4 and 5 of the lanes' numbers, as signs.
+            let eight = _mm256_castsi256_ps(_mm256_slli_epi32(lanes, 28));
+            let sixteen = _mm256_castsi256_ps(_mm256_slli_epi32(lanes, 27));
+            let thirty_two = _mm256_castsi256_ps(_mm256_slli_epi32(lanes, 26));
+            let mut values = [_mm256_setzero_ps(); 2];
+            for (of, value) in values.iter_mut().enumerate().take(halves) {
+                let row = w.vgpr(data, of);
+                let a = _mm256_castsi256_ps(_mm256_permutevar8x32_epi32(read(row, 0), lanes));
+                let b = _mm256_castsi256_ps(_mm256_permutevar8x32_epi32(read(row, 1), lanes));
+                let c = _mm256_castsi256_ps(_mm256_permutevar8x32_epi32(read(row, 2), lanes));
+                let d = _mm256_castsi256_ps(_mm256_permutevar8x32_epi32(read(row, 3), lanes));
+                let (low, high) = (_mm256_blendv_ps(a, b, eight), _mm256_blendv_ps(c, d, eight));
+                *value = _mm256_blendv_ps(low, high, sixteen);
+            }
+            let value = match halves {
+                1 => values[0],
+                _ => _mm256_blendv_ps(values[0], values[1], thirty_two),
+            };
+            // SAFETY: a row has four vectors.
+            unsafe { _mm256_storeu_ps(result.0.as_mut_ptr().cast::<f32>().add(8 * chunk), value) };
         }
     }
-    for half in 0..w.halves() {
-        *w.vgpr_mut(register, half) = results[half];
+    for (half, result) in results.iter().enumerate().take(halves) {
+        *w.vgpr_mut(register, half) = *result;
     }
     Flow::Next
 }

@@ -1,7 +1,10 @@
 //! Compiled code against the interpreter: registers, memory, faults and places, bit by bit.
 
+use std::collections::HashMap;
 use std::io::Read as _;
 use std::sync::Arc;
+
+use rayon::prelude::*;
 
 use super::*;
 use crate::exec::op::Unit;
@@ -259,7 +262,7 @@ const TARGETS: [Gfx; 7] =
 
 /// Compares so many instructions in all: half of them of units that programs have code of their own for.
 fn compare_random(instructions: usize, seed: u64) {
-    for gfx in TARGETS {
+    TARGETS.par_iter().for_each(|&gfx| {
         let lab = Lab::new(gfx);
         let all = encodings(gfx);
         let some: Vec<&Encoding> = all.iter().collect();
@@ -276,25 +279,37 @@ fn compare_random(instructions: usize, seed: u64) {
                 panic!("{difference}\n{text}");
             }
         }
-    }
+    });
+}
+
+/// Some encodings of each instruction.
+fn some_of_each(encodings: Vec<Encoding>) -> impl Iterator<Item = Encoding> {
+    let mut seen = HashMap::new();
+    encodings.into_iter().filter(move |encoding| {
+        let name = encoding.text.split(' ').next().unwrap_or_default();
+        let count = seen.entry(name.to_owned()).or_insert(0);
+        *count += 1;
+        *count <= 5
+    })
 }
 
 #[test]
-fn every_recorded_instruction_does_the_same_compiled() {
-    for gfx in TARGETS {
+fn recorded_instructions_do_the_same_compiled() {
+    let differences = |gfx: Gfx| {
         let (lab, mut random) = (Lab::new(gfx), Random(7 ^ gfx as u64));
         let mut wrong = Vec::new();
-        for encoding in encodings(gfx) {
-            for _ in 0..3 {
-                let mut bytes = encoding.bytes.clone();
-                bytes.extend(end(gfx));
-                wrong.extend(
-                    lab.compare(&bytes, &mut random).map(|what| format!("{}: {what}", encoding.text)),
-                );
-            }
+        let mut count = 0;
+        for encoding in some_of_each(encodings(gfx)) {
+            count += 1;
+            let mut bytes = encoding.bytes.clone();
+            bytes.extend(end(gfx));
+            wrong.extend(lab.compare(&bytes, &mut random).map(|what| format!("{}: {what}", encoding.text)));
         }
-        assert!(wrong.is_empty(), "{} differ: {:#?}", wrong.len(), &wrong[..wrong.len().min(12)]);
-    }
+        assert!(count > 1500, "{gfx}: {count} encodings");
+        wrong
+    };
+    let wrong: Vec<String> = TARGETS.par_iter().flat_map_iter(|&gfx| differences(gfx)).collect();
+    assert!(wrong.is_empty(), "{} differ: {:#?}", wrong.len(), &wrong[..wrong.len().min(12)]);
 }
 
 #[test]
@@ -306,4 +321,89 @@ fn random_programs_do_the_same_compiled() {
 #[ignore = "ten million instructions take minutes"]
 fn ten_million_random_instructions_do_the_same_compiled() {
     compare_random(10_000_000, 2);
+}
+
+/// A load or store of `bytes` bytes: of LDS or global memory, what stands behind the name's verb, and the encoding with the
+/// address in v0 (and s[0:1]), data in v[4:7], on gfx1100.
+const MOVES: [(bool, bool, u32, [u32; 2]); 12] = [
+    (true, false, 4, [0xd8d8_0000, 0x0400_0000]),
+    (true, false, 8, [0xd9d8_0000, 0x0400_0000]),
+    (true, false, 16, [0xdbfc_0000, 0x0400_0000]),
+    (true, true, 4, [0xd834_0000, 0x0000_0400]),
+    (true, true, 16, [0xdb7c_0000, 0x0000_0400]),
+    (false, false, 1, [0xdc42_0000, 0x0400_0000]),
+    (false, false, 4, [0xdc52_0000, 0x0400_0000]),
+    (false, false, 8, [0xdc56_0000, 0x0400_0000]),
+    (false, false, 16, [0xdc5e_0000, 0x0400_0000]),
+    (false, true, 1, [0xdc62_0000, 0x0000_0400]),
+    (false, true, 4, [0xdc6a_0000, 0x0000_0400]),
+    (false, true, 16, [0xdc76_0000, 0x0000_0400]),
+];
+
+/// Wherever one lane's access ends beyond its memory, compiled code faults as the interpreter does, and touches nothing.
+#[test]
+fn planted_accesses_out_of_bounds_are_faults() {
+    let gfx = Gfx::Gfx1100;
+    let lab = Lab::new(gfx);
+    let mut faults = 0;
+    for (is_lds, is_store, bytes, words) in MOVES {
+        let mut program: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let inst = crate::decode::decode(gfx, &program).expect("an instruction");
+        let text = crate::decode::print(gfx, &inst, None).to_string();
+        assert_eq!((text.starts_with("ds_"), text.contains("store")), (is_lds, is_store), "{text}");
+        // Twice: the first finds the allocation, so that the second need not ask for it.
+        program.extend(program.clone());
+        program.extend(end(gfx));
+        let code = Code::prepare(gfx, &[(0, &program)], &[0]);
+        for (lane, distance, exec) in
+            [(0, 0i64, u32::MAX), (31, 0, u32::MAX), (17, 1, u32::MAX), (17, 1, 1 << 17), (5, -1, 0xff)]
+                .into_iter()
+                .flat_map(|case| {
+                    [case, (case.0, case.1 + 4096, case.2), (case.0, 1 - i64::from(bytes), case.2)]
+                })
+        {
+            let mut wave = Wave::new(32);
+            wave.sgpr[usize::from(slot::EXEC)] = exec;
+            wave.sgpr[0] = lab.data as u32;
+            wave.sgpr[1] = (lab.data >> 32) as u32;
+            wave.mode = 0x3f0;
+            (0..32).for_each(|lane| wave.set_lane(0, lane, lane as u32 * bytes));
+            (4..8).for_each(|register| (0..32).for_each(|lane| wave.set_lane(register, lane, 0xa5a5_a5a5)));
+            // So many bytes beyond the last place that is within.
+            let place = BYTES as i64 - i64::from(bytes) + distance;
+            wave.set_lane(0, lane, place as u32);
+            let mut compiled = wave.copy();
+            let one = lab.run(&mut wave, &code, 10, Jit::Off, 10);
+            let two = lab.run(&mut compiled, &code, 10, Jit::Always, 10);
+            assert_eq!(one, two, "{text}, lane {lane}, {distance} beyond, EXEC {exec:#x}");
+            assert_eq!(wave.difference(&compiled), None, "{text}, lane {lane}, {distance} beyond");
+            let beyond = distance > 0 && exec >> lane & 1 != 0;
+            assert_eq!(
+                one.flow == Flow::Fault,
+                beyond,
+                "{text}, lane {lane}, {distance} beyond: {}",
+                one.fault
+            );
+            faults += usize::from(beyond);
+        }
+    }
+    assert!(faults > 60, "{faults} faults");
+}
+
+#[test]
+fn a_budget_ends_an_endless_loop_at_the_same_instruction() {
+    let gfx = Gfx::Gfx1100;
+    let lab = Lab::new(gfx);
+    // s_add_u32 s7, s8, s9; v_add_nc_u32_e32 v8, v1, v2; s_branch back to the first.
+    let program: Vec<u8> =
+        [0x8007_0908u32, 0x4a10_0501, 0xbfa0_fffd].iter().flat_map(|word| word.to_le_bytes()).collect();
+    let code = Code::prepare(gfx, &[(0, &program)], &[0]);
+    for most in [1, 2, 3, 4, 100, 1001] {
+        let mut wave = lab.wave(32, &mut Random(most));
+        let mut compiled = wave.copy();
+        let one = lab.run(&mut wave, &code, most, Jit::Off, most);
+        let two = lab.run(&mut compiled, &code, most, Jit::Always, most);
+        assert_eq!((one.last, compiled.executed), (Some((most as u32 - 1) % 3), most));
+        assert_eq!((&one, wave.difference(&compiled)), (&two, None), "after {most}");
+    }
 }

@@ -27,6 +27,8 @@ enum Kind {
     Mask,
     /// One dword and a lane mask.
     Carry,
+    /// A division's operand as it is, and a lane mask of zeros, or what the handler makes of it.
+    Scale,
     /// A scalar, or one lane.
     Lane,
 }
@@ -77,6 +79,8 @@ fn kind(name: &str, op: &Op) -> Option<Kind> {
         | "v_cvt_f32_ubyte0"
         | "v_cvt_f32_ubyte1"
         | "v_cvt_f32_ubyte2"
+        | "v_cvt_i32_f32"
+        | "v_cvt_u32_f32"
         | "v_cvt_f32_ubyte3"
         | "v_dot4_i32_iu8"
         | "v_dot4_i32_i8"
@@ -86,10 +90,12 @@ fn kind(name: &str, op: &Op) -> Option<Kind> {
         "v_add_f32" | "v_sub_f32" | "v_subrev_f32" | "v_mul_f32" | "v_fma_f32" | "v_fmac_f32"
         | "v_fmaak_f32" | "v_fmamk_f32" | "v_min_f32" | "v_max_f32" | "v_min_num_f32" | "v_max_num_f32"
         | "v_cvt_f32_i32" | "v_cvt_f32_u32" | "v_dot2_f32_f16" | "v_dot2acc_f32_f16" | "v_dot2c_f32_f16"
-        | "v_cvt_f32_f16" => Kind::Float,
+        | "v_cvt_f32_f16" | "v_rcp_f32" | "v_rcp_iflag_f32" | "v_sqrt_f32" | "v_div_fmas_f32"
+        | "v_div_fixup_f32" => Kind::Float,
+        "v_div_scale_f32" => Kind::Scale,
         "v_pk_fma_f32" | "v_pk_mul_f32" | "v_pk_add_f32" => Kind::Floats,
-        "v_pk_mov_b32" | "v_lshlrev_b64" | "v_lshrrev_b64" | "v_mov_b64" => Kind::Wide,
-        "v_mad_u64_u32" | "v_mad_co_u64_u32" if op.dst[1] == Dst::None => Kind::Wide,
+        "v_pk_mov_b32" | "v_lshlrev_b64" | "v_lshrrev_b64" | "v_mov_b64" | "v_mad_u64_u32"
+        | "v_mad_co_u64_u32" => Kind::Wide,
         "v_add_co_u32" | "v_sub_co_u32" | "v_subrev_co_u32" | "v_add_co_ci_u32" | "v_addc_co_u32"
         | "v_sub_co_ci_u32" | "v_subb_co_u32" | "v_subrev_co_ci_u32" | "v_subbrev_co_u32" => Kind::Carry,
         "v_readfirstlane_b32" | "v_readlane_b32" | "v_writelane_b32" => Kind::Lane,
@@ -209,7 +215,7 @@ fn parts<'a>(op: &'a Op, inst: &'a Inst) -> Option<Vec<(&'static str, &'a Op)>> 
 
 fn part_has_code(setup: &Setup, name: &str, op: &Op) -> bool {
     let Some(kind) = kind(name, op) else { return false };
-    let needs_ieee = matches!(kind, Kind::Float | Kind::Floats)
+    let needs_ieee = matches!(kind, Kind::Float | Kind::Floats | Kind::Scale)
         || matches!(comparison(name), Some(Comparison { how: How::Float(_), .. }));
     if needs_ieee && !setup.ieee || setup.flushes_dots && name.starts_with("v_dot2") {
         return false;
@@ -230,11 +236,7 @@ fn part_has_code(setup: &Setup, name: &str, op: &Op) -> bool {
             vector && plain(op).is_some_and(|plain| plain.is_bare()) && op.mods.neg_hi == 0
         }
         Kind::Value | Kind::Float => {
-            let signs = kind == Kind::Float
-                && name != "v_cvt_f32_i32"
-                && name != "v_cvt_f32_u32"
-                && name != "v_cvt_f32_f16"
-                || name == "v_cndmask_b32";
+            let signs = kind == Kind::Float && !name.starts_with("v_cvt") || name == "v_cndmask_b32";
             vector && plain(op).is_some_and(|plain| plain.is_bare() || signs)
         }
         _ => vector && plain(op).is_some_and(|plain| plain.is_bare()),
@@ -290,6 +292,7 @@ impl Compiler<'_> {
             Some(Kind::Wide) => self.wide(name, first),
             Some(Kind::Mask) => self.compare(name, first),
             Some(Kind::Carry) => self.carry(name, first),
+            Some(Kind::Scale) => self.scale(first),
             _ => return false,
         }
         true
@@ -560,6 +563,31 @@ impl Compiler<'_> {
                 }
                 self.a.v1(vex::CVTDQ2PS, out, out);
             }
+            "v_cvt_i32_f32" => {
+                let limit = self.splat(0x4f00_0000);
+                let a = self.in_register(s0, t0);
+                self.a.v_imm(vex::CMPPS, t1, a, limit, 0x1d);
+                self.a.v_imm(vex::CMPPS, t2, a, a, 7);
+                // Beyond the range the host gives the lowest integer: inverted, the highest one.
+                self.a.v1(vex::CVTTPS2DQ, out, a);
+                self.a.v(vex::PXOR, out, out, t1);
+                self.a.v(vex::PAND, out, out, t2);
+            }
+            "v_cvt_u32_f32" => {
+                let (zero, limit, end) = (self.splat(0), self.splat(0x4f00_0000), self.splat(0x4f80_0000));
+                let a = self.in_register(s0, t0);
+                // Of a NaN the second operand.
+                self.a.v(vex::MAXPS, t0, a, zero);
+                self.a.v_imm(vex::CMPPS, t1, t0, limit, 0x1d);
+                self.a.v_imm(vex::CMPPS, t2, t0, end, 0x1d);
+                self.a.v(vex::PAND, t3, t1, limit);
+                self.a.v(vex::SUBPS, t0, t0, t3);
+                self.a.v1(vex::CVTTPS2DQ, out, t0);
+                let sign = self.splat(SIGN);
+                self.a.v(vex::PAND, t1, t1, sign);
+                self.a.v(vex::PXOR, out, out, t1);
+                self.a.v(vex::POR, out, out, t2);
+            }
             "v_dot4_i32_iu8" => {
                 let signed = |i: u8| op.mods.neg_lo >> i & 1 != 0;
                 self.dot4(s0, s1, s2, [signed(0), signed(1)], out);
@@ -696,6 +724,27 @@ impl Compiler<'_> {
                 self.a.v(vex::MULPS, t1, t1, scale);
                 self.a.v(vex::ADDPS, out, out, t1);
             }
+            "v_rcp_f32" | "v_rcp_iflag_f32" => {
+                // One division rounds as two roundings by way of f64.
+                let a = self.signed(op, 0, at, t0);
+                self.flushed(a, t0);
+                let one = self.splat(1f32.to_bits());
+                self.a.v_load(out, one);
+                self.a.v(vex::DIVPS, out, out, t0);
+                self.flushed(out.into(), out);
+            }
+            "v_sqrt_f32" => {
+                let a = self.signed(op, 0, at, t0);
+                self.flushed(a, t0);
+                self.a.v1(vex::SQRTPS, out, t0);
+            }
+            "v_div_fmas_f32" => {
+                self.float("v_fma_f32", op, at, out);
+                // Where the result is to be scaled the handler does it.
+                self.mask_bits(op.src[3], at.0, at.1, t3);
+                self.a.v(vex::ORPS, out, out, t3);
+            }
+            "v_div_fixup_f32" => self.div_fixup(op, at, out),
             "v_cvt_f32_f16" => {
                 let a = self.source(op.src[0], at.0, at.1);
                 self.widened(a, t0);
@@ -717,6 +766,119 @@ impl Compiler<'_> {
             }
             _ => {}
         }
+    }
+
+    /// `from` with zeros for denormals; what is in Y9 and Y10 is lost.
+    fn flushed(&mut self, from: V, into: Y) {
+        let (exponent, zero, sign) = (self.splat(0x7f80_0000), self.splat(0), self.splat(SIGN));
+        let from = self.in_register(from, into);
+        self.a.v(vex::PAND, Y(9), from, exponent);
+        self.a.v(vex::PCMPEQD, Y(9), Y(9), zero);
+        self.a.v(vex::PAND, Y(10), from, sign);
+        self.a.blend(into, from, Y(10), Y(9));
+    }
+
+    /// The quotient with the sign that it should have; NaN, for the handler, where an operand is zero, infinite or NaN, the
+    /// quotient is infinite, or it is far below the range.
+    fn div_fixup(&mut self, op: &Op, at: (usize, usize), out: Y) {
+        const MAGNITUDE: u32 = !SIGN;
+        let q = self.signed(op, 0, at, Y(8));
+        let q = self.in_register(q, Y(8));
+        let d = self.signed(op, 1, at, Y(9));
+        let d = self.in_register(d, Y(9));
+        let n = self.signed(op, 2, at, Y(10));
+        let n = self.in_register(n, Y(10));
+        let (magnitude, finite, zero) = (self.splat(MAGNITUDE), self.splat(0x7f7f_ffff), self.splat(0));
+        let (sign, exponent) = (self.splat(SIGN), self.splat(0x7f80_0000));
+        // The exponents' difference, in place.
+        self.a.v(vex::PAND, out, n, exponent);
+        self.a.v(vex::PAND, Y(11), d, exponent);
+        self.a.v(vex::PSUBD, Y(11), out, Y(11));
+        let lowest = self.splat((-150i32 << 23) as u32);
+        self.a.v_load(out, lowest);
+        self.a.v(vex::PCMPGTD, out, out, Y(11));
+        self.a.v(vex::PXOR, Y(11), d, n);
+        self.a.v(vex::PAND, Y(11), Y(11), sign);
+        // Zero, infinite or NaN.
+        // Zero, infinite or NaN. It is no part of VOPD, which would have results from Y4 on.
+        for value in [d, n] {
+            self.a.v(vex::PAND, Y(4), value, magnitude);
+            self.a.v(vex::PCMPGTD, Y(5), Y(4), finite);
+            self.a.v(vex::POR, out, out, Y(5));
+            self.a.v(vex::PCMPEQD, Y(5), Y(4), zero);
+            self.a.v(vex::POR, out, out, Y(5));
+        }
+        self.a.v(vex::PAND, Y(8), q, magnitude);
+        self.a.v(vex::PCMPGTD, Y(9), Y(8), finite);
+        self.a.v(vex::POR, out, out, Y(9));
+        self.a.v(vex::POR, out, out, Y(8));
+        self.a.v(vex::POR, out, out, Y(11));
+    }
+
+    /// A division's scaling where none is needed: the operand, and a mask of zeros.
+    fn scale(&mut self, op: &Op) {
+        let Dst::Vgpr(register) = op.dst[0] else { return };
+        let ones = self.splat(u32::MAX);
+        self.a.v_load(Y(0), ones);
+        for half in 0..self.setup.halves {
+            for chunk in 0..4 {
+                let [x, d, n] = [0, 1, 2].map(|i| self.source(op.src[i], half, chunk));
+                let byte = self.splat(0xff);
+                self.a.v_load(Y(4), byte);
+                for (from, into) in [(d, Y(1)), (n, Y(2))] {
+                    let from = self.in_register(from, into);
+                    self.a.v_shift(Size::Dword, 2, into, from, 23);
+                    self.a.v(vex::PAND, into, into, Y(4));
+                }
+                // d neither zero nor denormal, nor so large that its reciprocal is; n large enough for a remainder.
+                let zero = self.splat(0);
+                self.a.v(vex::PCMPGTD, Y(3), Y(1), zero);
+                for (bound, above, value) in [(253, true, Y(1)), (24, false, Y(2))] {
+                    let bound = self.splat(bound);
+                    if above {
+                        self.a.v_load(Y(5), bound);
+                        self.a.v(vex::PCMPGTD, Y(5), Y(5), value);
+                    } else {
+                        self.a.v(vex::PCMPGTD, Y(5), value, bound);
+                    }
+                    self.a.v(vex::PAND, Y(3), Y(3), Y(5));
+                }
+                // Exponents that differ by less than 96.
+                self.a.v(vex::PSUBD, Y(2), Y(2), Y(1));
+                let (most, least) = (self.splat(96), self.splat(-96i32 as u32));
+                self.a.v_load(Y(5), most);
+                self.a.v(vex::PCMPGTD, Y(5), Y(5), Y(2));
+                self.a.v(vex::PAND, Y(3), Y(3), Y(5));
+                self.a.v(vex::PCMPGTD, Y(5), Y(2), least);
+                self.a.v(vex::PAND, Y(3), Y(3), Y(5));
+                let x = self.in_register(x, Y(6));
+                self.a.v_imm(vex::CMPPS, Y(5), x, x, 7);
+                self.a.v(vex::PAND, Y(3), Y(3), Y(5));
+                if self.masked {
+                    // Lanes that are off do not count.
+                    let mask = self.mask(half, chunk);
+                    self.a.v(vex::PXOR, Y(3), Y(3), ones);
+                    self.a.v(vex::PAND, Y(3), Y(3), mask);
+                    self.a.v(vex::PXOR, Y(3), Y(3), ones);
+                }
+                self.a.v(vex::PAND, Y(0), Y(0), Y(3));
+            }
+        }
+        self.a.signs(R::Rax, Y(0));
+        self.a.alu_imm(false, alu::CMP, R::Rax, 0xff);
+        let (label, back) = self.handler_for_all();
+        self.a.jump_if(cc::NE, label);
+        for half in 0..self.setup.halves {
+            for chunk in 0..4 {
+                let x = self.source(op.src[0], half, chunk);
+                let x = self.in_register(x, Y(0));
+                self.write(register, half, chunk, x);
+            }
+            if let Dst::Sgpr(mask) = op.dst[1] {
+                self.a.store_imm(scalar(mask + half as u8), 0);
+            }
+        }
+        self.a.bind(back);
     }
 
     /// The low halves of eight dwords in the low 128 bits, the high halves in the high ones.
@@ -782,6 +944,7 @@ impl Compiler<'_> {
     fn wide(&mut self, name: &str, op: &Op) {
         let Dst::Vgpr(register) = op.dst[0] else { return };
         let (low, high) = (Y(0), Y(1));
+        let carries = op.dst[1] != Dst::None;
         for half in 0..self.setup.halves {
             for chunk in 0..4 {
                 let dword = |s: &mut Self, i: usize, n: u16| s.source(op.src[i].dword(n), half, chunk);
@@ -848,12 +1011,28 @@ impl Compiler<'_> {
                         self.a.v(vex::PXOR, Y(9), low, Y(11));
                         self.a.v(vex::PXOR, Y(8), c, Y(11));
                         self.a.v(vex::PCMPGTD, Y(8), Y(8), Y(9));
+                        if carries {
+                            // A carry out of the sum of the high dwords, or of the carry into it.
+                            self.a.v(vex::PXOR, Y(2), high, Y(11));
+                            self.a.v(vex::PXOR, Y(3), Y(11), d);
+                            self.a.v(vex::PCMPGTD, Y(2), Y(3), Y(2));
+                        }
                         self.a.v(vex::PSUBD, high, high, Y(8));
+                        if carries {
+                            let zero = self.splat(0);
+                            self.a.v(vex::PCMPEQD, Y(3), high, zero);
+                            self.a.v(vex::PAND, Y(3), Y(3), Y(8));
+                            self.a.v(vex::POR, Y(2), Y(2), Y(3));
+                            self.collect(half, chunk, Y(2));
+                        }
                     }
                 }
                 self.write(register, half, chunk, low);
                 self.write(register + 1, half, chunk, high);
             }
+        }
+        if carries {
+            self.write_mask(op, false, false);
         }
     }
 

@@ -421,11 +421,18 @@ impl<'a> Dense<'a> {
                 for (&(lane, register, _), sums) in places.iter().zip(&sums) {
                     let lane = lane & !(N - 1);
                     let row = wave.vgpr_mut(self.d + register as u16, lane / LANES);
-                    for (into, &sum) in row.0[lane % LANES..][..N].iter_mut().zip(sums) {
-                        let bits = if sum.is_nan() { 0x7fc0_0000 } else { sum.to_bits() };
-                        *into =
-                            if self.flushes && bits & 0x7f80_0000 == 0 { bits & 0x8000_0000 } else { bits };
+                    let into = &mut row.0[lane % LANES..][..N];
+                    let mut bits = [0; N];
+                    for n in 0..N {
+                        let sum = sums[n].to_bits();
+                        bits[n] = if sum & 0x7fff_ffff > 0x7f80_0000 { 0x7fc0_0000 } else { sum };
                     }
+                    if self.flushes {
+                        for bits in &mut bits {
+                            *bits = self.input(*bits).to_bits();
+                        }
+                    }
+                    into.copy_from_slice(&bits);
                 }
             }
         }

@@ -27,6 +27,7 @@ use crate::memory::Memory;
 use crate::profile::{Counts, InstructionProfile, Profile};
 use crate::report::Report;
 
+#[cfg(any(test, all(target_arch = "x86_64", unix)))]
 pub(crate) use self::worker::run_wave;
 
 /// Address bits 63:32 of the windows through which FLAT instructions reach LDS and scratch.

@@ -104,6 +104,7 @@ pub(super) mod vex {
     pub const PSRLVD: Vex = Vex(1, 2, 0, 0x45);
     pub const PSRAVD: Vex = Vex(1, 2, 0, 0x46);
     pub const PSHUFB: Vex = Vex(1, 2, 0, 0x00);
+    pub const PERMD: Vex = Vex(1, 2, 0, 0x36);
     pub const PERMQ: Vex = Vex(1, 3, 1, 0x00);
     pub const PBROADCASTD: Vex = Vex(1, 2, 0, 0x58);
     pub const LOAD: Vex = Vex(0, 1, 0, 0x10);

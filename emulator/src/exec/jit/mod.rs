@@ -15,6 +15,7 @@ mod salu;
 mod tests;
 mod valu;
 
+use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -32,7 +33,7 @@ const WORTH_COMPILING: u64 = 20_000;
 #[repr(C, align(32))]
 struct Frame {
     /// EXEC, lane by lane; written where it is needed.
-    masks: [u32; 64],
+    masks: MaybeUninit<[u32; 64]>,
     /// [`Wave::executed`] at the end of the turn.
     end: u64,
     /// Where instructions' blocks are; zero where there is none.
@@ -136,7 +137,7 @@ pub(crate) fn run(jit: Jit, wave: &mut Wave, env: &mut Env<'_>, turn: u64) -> Fl
         return flow;
     };
     let end = wave.executed + turn;
-    let mut frame = Frame { masks: [0; 64], end, entries: std::ptr::null(), kept: 0 };
+    let mut frame = Frame { masks: MaybeUninit::uninit(), end, entries: std::ptr::null(), kept: 0 };
     loop {
         let left = end - wave.executed;
         if left == 0 {

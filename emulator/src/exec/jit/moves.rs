@@ -14,10 +14,22 @@ use crate::memory::pointer;
 
 /// The addresses of half a wave.
 struct Addresses {
-    /// Lanes that are off have that of one that is on.
-    each: [u64; LANES],
-    /// Whether each directly follows the one before it.
-    contiguous: bool,
+    /// Where the lanes' accesses begin that directly follow each other; zero if they do not.
+    start: u64,
+    /// Otherwise each lane's address. Lanes that are off have that of one that is on.
+    each: [MaybeUninit<u64>; LANES],
+}
+
+impl Addresses {
+    /// The address of a lane, of accesses of `size` bytes.
+    #[inline(always)]
+    fn of(&self, lane: usize, size: u32) -> u64 {
+        match self.start {
+            // SAFETY: they are written where there is no start.
+            0 => unsafe { self.each[lane].assume_init() },
+            start => start + lane as u64 * u64::from(size),
+        }
+    }
 }
 
 /// Where lanes' offsets begin, and what they may reach: host address of offset 0, and the offsets' limits.
@@ -47,6 +59,7 @@ fn addresses(
     let first = offsets.0[exec.trailing_zeros() as usize % LANES];
     let mut lanes = [_mm256_setzero_si256(); 4];
     let (mut lowest, mut highest) = (_mm256_set1_epi32(-1), _mm256_setzero_si256());
+    let constant_of = constant;
     let (mut apart, constant) = (_mm256_setzero_si256(), _mm256_set1_epi32(constant as i32));
     let first = _mm256_add_epi32(_mm256_set1_epi32(first as i32), constant);
     for (chunk, lane) in lanes.iter_mut().enumerate() {
@@ -63,6 +76,18 @@ fn addresses(
         let expected = _mm256_add_epi32(first, _mm256_mullo_epi32(numbers, step));
         apart = _mm256_or_si256(apart, _mm256_xor_si256(value, expected));
     }
+    let out = out.as_mut_ptr();
+    if exec == u32::MAX && _mm256_testz_si256(apart, apart) != 0 {
+        let first = u64::from(offsets.0[0].wrapping_add(constant_of));
+        let end = first + u64::from(size) * LANES as u64;
+        // Without wrapping around.
+        if end <= 1 << 32 {
+            let start = space.base.wrapping_add(first);
+            // SAFETY: that is a field of `out`.
+            unsafe { (&raw mut (*out).start).write(start) };
+            return start != 0 && first >= space.range.0 && end <= space.range.1;
+        }
+    }
     let low = _mm_min_epu32(_mm256_castsi256_si128(lowest), _mm256_extracti128_si256(lowest, 1));
     let low = _mm_min_epu32(low, _mm_shuffle_epi32(low, 0b01_00_11_10));
     let low = _mm_min_epu32(low, _mm_shuffle_epi32(low, 0b10_11_00_01));
@@ -73,7 +98,6 @@ fn addresses(
     if u64::from(low) < space.range.0 || u64::from(high) + u64::from(size) > space.range.1 {
         return false;
     }
-    let out = out.as_mut_ptr();
     let base = _mm256_set1_epi64x(space.base as i64);
     for (chunk, lane) in lanes.iter().enumerate() {
         let low = _mm256_cvtepu32_epi64(_mm256_castsi256_si128(*lane));
@@ -86,7 +110,7 @@ fn addresses(
         }
     }
     // SAFETY: that is the other field.
-    unsafe { (&raw mut (*out).contiguous).write(_mm256_testz_si256(apart, apart) != 0) };
+    unsafe { (&raw mut (*out).start).write(0) };
     true
 }
 
@@ -186,20 +210,20 @@ impl Memory for Lds {
 /// `4 N` bytes can be read at every address.
 #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
 unsafe fn gather<const N: usize>(at: &Addresses, chunk: usize) -> [__m256i; N] {
-    let each = &at.each[chunk * 8..chunk * 8 + 8];
+    let address = |n: usize| at.of(chunk * 8 + n, 4 * N as u32);
     let mut out = [_mm256_setzero_si256(); N];
     match N {
-        1 if at.contiguous => {
+        1 if at.start != 0 => {
             // SAFETY: the lanes' dwords are these.
-            out[0] = unsafe { _mm256_loadu_si256(pointer(each[0]).cast()) };
+            out[0] = unsafe { _mm256_loadu_si256(pointer(address(0)).cast()) };
         }
         4 => {
             // SAFETY: by the caller's promise.
             let lane = |n: usize| unsafe {
-                let low = _mm_loadu_si128(pointer(each[n]).cast());
+                let low = _mm_loadu_si128(pointer(address(n)).cast());
                 _mm256_inserti128_si256(
                     _mm256_castsi128_si256(low),
-                    _mm_loadu_si128(pointer(each[n + 4]).cast()),
+                    _mm_loadu_si128(pointer(address(n + 4)).cast()),
                     1,
                 )
             };
@@ -214,7 +238,7 @@ unsafe fn gather<const N: usize>(at: &Addresses, chunk: usize) -> [__m256i; N] {
         2 => {
             // SAFETY: by the caller's promise.
             let two = |n: usize| unsafe {
-                let read = |n: usize| pointer(each[n]).cast::<i64>().read_unaligned();
+                let read = |n: usize| pointer(address(n)).cast::<i64>().read_unaligned();
                 _mm256_setr_epi64x(read(n), read(n + 1), read(n + 4), read(n + 5))
             };
             let (a, b) = (_mm256_castsi256_ps(two(0)), _mm256_castsi256_ps(two(2)));
@@ -223,9 +247,9 @@ unsafe fn gather<const N: usize>(at: &Addresses, chunk: usize) -> [__m256i; N] {
         }
         _ => {
             let mut rows = [[0u32; 8]; N];
-            for (lane, &address) in each.iter().enumerate() {
+            for lane in 0..8 {
                 // SAFETY: by the caller's promise.
-                let value = unsafe { pointer(address).cast::<[u32; N]>().read_unaligned() };
+                let value = unsafe { pointer(address(lane)).cast::<[u32; N]>().read_unaligned() };
                 for (row, value) in rows.iter_mut().zip(value) {
                     row[lane] = value;
                 }
@@ -245,10 +269,10 @@ unsafe fn gather<const N: usize>(at: &Addresses, chunk: usize) -> [__m256i; N] {
 /// `4 N` bytes can be written at every address.
 #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
 unsafe fn scatter<const N: usize>(at: &Addresses, chunk: usize, values: [__m256i; N]) {
-    let each = &at.each[chunk * 8..chunk * 8 + 8];
+    let address = |n: usize| at.of(chunk * 8 + n, 4 * N as u32);
     match N {
         // SAFETY: the lanes' dwords are these.
-        1 if at.contiguous => unsafe { _mm256_storeu_si256(pointer(each[0]).cast(), values[0]) },
+        1 if at.start != 0 => unsafe { _mm256_storeu_si256(pointer(address(0)).cast(), values[0]) },
         4 => {
             let (a, b, c, d) = (values[0], values[1], values[2], values[3]);
             let (ab, cd) = (_mm256_unpacklo_epi32(a, b), _mm256_unpacklo_epi32(c, d));
@@ -261,11 +285,13 @@ unsafe fn scatter<const N: usize>(at: &Addresses, chunk: usize, values: [__m256i
             ];
             for (n, lane) in lanes.iter().enumerate() {
                 // SAFETY: by the caller's promise.
-                unsafe { _mm_storeu_si128(pointer(each[n]).cast(), _mm256_castsi256_si128(*lane)) };
+                unsafe { _mm_storeu_si128(pointer(address(n)).cast(), _mm256_castsi256_si128(*lane)) };
             }
             for (n, lane) in lanes.iter().enumerate() {
                 // SAFETY: as above.
-                unsafe { _mm_storeu_si128(pointer(each[n + 4]).cast(), _mm256_extracti128_si256(*lane, 1)) };
+                unsafe {
+                    _mm_storeu_si128(pointer(address(n + 4)).cast(), _mm256_extracti128_si256(*lane, 1))
+                };
             }
         }
         _ => {
@@ -274,10 +300,10 @@ unsafe fn scatter<const N: usize>(at: &Addresses, chunk: usize, values: [__m256i
                 // SAFETY: a row is as long.
                 unsafe { _mm256_storeu_si256(row.as_mut_ptr().cast(), value) };
             }
-            for (lane, &address) in each.iter().enumerate() {
+            for lane in 0..8 {
                 let value: [u32; N] = std::array::from_fn(|n| rows[n][lane]);
                 // SAFETY: by the caller's promise.
-                unsafe { pointer(address).cast::<[u32; N]>().write_unaligned(value) };
+                unsafe { pointer(address(lane)).cast::<[u32; N]>().write_unaligned(value) };
             }
         }
     }
@@ -398,7 +424,8 @@ extern "C" fn load_part<
         let Some(at) = (unsafe { half_of(w, &all, half) }) else { continue };
         let exec = w.exec(half);
         let mut row = Row::ZERO;
-        for (value, &address) in row.0.iter_mut().zip(&at.each) {
+        for (lane, value) in row.0.iter_mut().enumerate() {
+            let address = at.of(lane, BYTES);
             // SAFETY: all addresses were found to be in bounds.
             let part = unsafe {
                 match BYTES {
@@ -461,7 +488,7 @@ unsafe fn store_half<const N: usize>(w: &Wave, register: u16, half: usize, at: &
         lanes &= lanes - 1;
         let value: [u32; N] = std::array::from_fn(|n| rows[n].0[lane]);
         // SAFETY: by the caller's promise.
-        unsafe { pointer(at.each[lane]).cast::<[u32; N]>().write_unaligned(value) };
+        unsafe { pointer(at.of(lane, 4 * N as u32)).cast::<[u32; N]>().write_unaligned(value) };
     }
 }
 
@@ -487,7 +514,7 @@ extern "C" fn store_part<A: Memory, const BYTES: u32, const SHIFT: u32>(
         while lanes != 0 {
             let lane = lanes.trailing_zeros() as usize;
             lanes &= lanes - 1;
-            let (value, into) = (row.0[lane] >> SHIFT, pointer(at.each[lane]));
+            let (value, into) = (row.0[lane] >> SHIFT, pointer(at.of(lane, BYTES)));
             // SAFETY: all addresses were found to be in bounds.
             unsafe {
                 match BYTES {

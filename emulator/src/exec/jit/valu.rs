@@ -8,7 +8,7 @@
 use super::asm::{M, R, Size, V, Y, alu, cc, shift, vex};
 use super::compile::{Compiler, ROWS, Setup, scalar};
 use crate::exec::op::{Dst, Op, Src};
-use crate::exec::valu::{Plain, plain};
+use crate::exec::valu::{Plain, dpp_in_rows, plain};
 use crate::exec::wave::slot;
 use crate::inst::{Format, Inst};
 
@@ -86,6 +86,9 @@ fn kind(name: &str, op: &Op) -> Option<Kind> {
         | "v_dot4_i32_i8"
         | "v_dot4c_i32_i8"
         | "v_dot4_u32_u8" => Kind::Value,
+        "v_perm_b32" if matches!(op.src[2], Src::Const([bytes, _]) if bytes.to_le_bytes().iter().all(|&byte| byte < 8 || byte == 12)) => {
+            Kind::Value
+        }
         "v_bfe_u32" if matches!((op.src[1], op.src[2]), (Src::Const(_), Src::Const(_))) => Kind::Value,
         "v_add_f32" | "v_sub_f32" | "v_subrev_f32" | "v_mul_f32" | "v_fma_f32" | "v_fmac_f32"
         | "v_fmaak_f32" | "v_fmamk_f32" | "v_min_f32" | "v_max_f32" | "v_min_num_f32" | "v_max_num_f32"
@@ -185,6 +188,11 @@ pub(super) fn has_code(setup: &Setup, op: &Op, inst: &Inst) -> bool {
     }
 }
 
+/// Whether an instruction is one of [`Kind::Lane`], whose constant is no modifier.
+fn is_of_lanes(name: &str) -> bool {
+    matches!(name, "v_readfirstlane_b32" | "v_readlane_b32" | "v_writelane_b32")
+}
+
 /// Whether a scalar source has a dword of EXEC.
 fn is_exec(src: &Src) -> bool {
     matches!(*src, Src::Sgpr(first) if (slot::EXEC - 1..=slot::EXEC + 1).contains(&first))
@@ -221,6 +229,7 @@ fn part_has_code(setup: &Setup, name: &str, op: &Op) -> bool {
         return false;
     }
     let vector = matches!(op.dst[0], Dst::Vgpr(_));
+    let is_of_f32 = name.ends_with("_f32");
     match kind {
         Kind::Lane => match name {
             "v_readfirstlane_b32" => matches!(op.src[0], Src::Vgpr(_)) && !vector,
@@ -228,16 +237,25 @@ fn part_has_code(setup: &Setup, name: &str, op: &Op) -> bool {
             _ => !matches!(op.src[0], Src::Vgpr(_)) && matches!(op.src[1], Src::Const(_)) && vector,
         },
         Kind::Mask => {
-            plain(op).is_some_and(|plain| plain.is_bare() || matches!(name.rsplit('_').next(), Some("f32")))
+            plain(op).is_some_and(|plain| plain.is_bare() || is_of_f32 && plain.parts.is_none() && !plain.dpp)
         }
-        Kind::Floats => vector && plain(op).is_some(),
-        _ if name.starts_with("v_dot") => vector && plain(op).is_some() && is_whole(name, op),
+        Kind::Floats => vector && plain(op).is_some_and(|plain| plain.parts.is_none() && !plain.dpp),
+        _ if name.starts_with("v_dot") => {
+            vector && plain(op).is_some_and(|plain| plain.parts.is_none() && !plain.dpp) && is_whole(name, op)
+        }
         Kind::Wide if name == "v_pk_mov_b32" => {
             vector && plain(op).is_some_and(|plain| plain.is_bare()) && op.mods.neg_hi == 0
         }
         Kind::Value | Kind::Float => {
             let signs = kind == Kind::Float && !name.starts_with("v_cvt") || name == "v_cndmask_b32";
-            vector && plain(op).is_some_and(|plain| plain.is_bare() || signs)
+            // Accumulating ones read their destination as a third source, which SDWA does not select from.
+            vector
+                && plain(op).is_some_and(|plain| {
+                    let through_dpp = || {
+                        matches!(op.src[0], Src::Vgpr(_)) && dpp_in_rows(op, 0, setup.halves * 32).is_some()
+                    };
+                    (plain.neg | plain.abs == 0 || signs) && (!plain.dpp || through_dpp())
+                })
         }
         _ => vector && plain(op).is_some_and(|plain| plain.is_bare()),
     }
@@ -281,6 +299,12 @@ impl Compiler<'_> {
         }
         let Some(parts) = parts(op, inst) else { return false };
         let Some(&(name, first)) = parts.first() else { return false };
+        // Which lanes DPP may read is known only where none is off.
+        if self.masked
+            && parts.iter().any(|(name, op)| !is_of_lanes(name) && plain(op).is_some_and(|plain| plain.dpp))
+        {
+            return false;
+        }
         self.broadcast = scalars(&parts).unwrap_or_default();
         match kind(name, first) {
             Some(Kind::Lane) => return self.lane(name, first),
@@ -335,9 +359,47 @@ impl Compiler<'_> {
         }
     }
 
-    /// Eight lanes of an f32 source with its signs; `into` if they change it.
-    fn signed(&mut self, op: &Op, i: usize, (half, chunk): (usize, usize), into: Y) -> V {
+    /// Eight lanes of a source, or of the part that SDWA selects: in `into` then.
+    fn selected(&mut self, op: &Op, i: usize, (half, chunk): (usize, usize), into: Y) -> V {
+        if i == 0 && plain(op).is_some_and(|plain| plain.dpp) {
+            return self.through_dpp(op, (half, chunk), into);
+        }
         let value = self.source(op.src[i], half, chunk);
+        let part = plain(op).and_then(|plain| plain.parts?.get(i).copied());
+        let Some(part) = part.filter(|part| part.bits < 32) else { return value };
+        let mut from = self.in_register(value, into);
+        let above = (32 - part.at - part.bits) as u8;
+        if above != 0 {
+            self.a.v_shift(Size::Dword, 6, into, from, above);
+            from = into;
+        }
+        self.a.v_shift(Size::Dword, if part.signed { 4 } else { 2 }, into, from, (32 - part.bits) as u8);
+        into.into()
+    }
+
+    /// Eight lanes of the first source through DPP within rows of 16 lanes, in `into`; what is in Y6 and Y7 is lost.
+    fn through_dpp(&mut self, op: &Op, (half, chunk): (usize, usize), into: Y) -> V {
+        let lanes = dpp_in_rows(op, half, self.setup.halves * 32);
+        let (Some(lanes), Src::Vgpr(register)) = (lanes, op.src[0]) else { return into.into() };
+        let row = chunk & !1;
+        let of = |f: &dyn Fn(usize) -> u32| std::array::from_fn(|lane| f(chunk * 8 + lane));
+        let from = |lane: usize| usize::from(lanes.from[lane]);
+        let numbers = self.a.constant(of(&|lane| from(lane) as u32 % 8));
+        let second = self.a.constant(of(&|lane| if from(lane) / 8 % 2 == 1 { u32::MAX } else { 0 }));
+        let exists = self.a.constant(of(&|lane| if lanes.readable >> lane & 1 != 0 { u32::MAX } else { 0 }));
+        let (low, high) = (self.row(register, half, row), self.row(register, half, row + 1));
+        self.a.v_load(Y(7), numbers);
+        self.a.v(vex::PERMD, into, Y(7), low);
+        self.a.v(vex::PERMD, Y(6), Y(7), high);
+        self.a.v_load(Y(7), second);
+        self.a.blend(into, into, Y(6), Y(7));
+        self.a.v(vex::PAND, into, into, exists);
+        into.into()
+    }
+
+    /// Eight lanes of an f32 source with its signs; `into` if they change it.
+    fn signed(&mut self, op: &Op, i: usize, at: (usize, usize), into: Y) -> V {
+        let value = self.selected(op, i, at, into);
         let Plain { neg, abs, .. } = plain(op).unwrap_or_default();
         let (neg, abs) = (neg >> i & 1 != 0, abs >> i & 1 != 0);
         if !neg && !abs {
@@ -370,6 +432,23 @@ impl Compiler<'_> {
         }
     }
 
+    /// As [`Compiler::write`], in the lanes that DPP leaves on.
+    fn write_through_dpp(&mut self, op: &Op, register: u16, (half, chunk): (usize, usize), value: Y) {
+        let lanes =
+            plain(op).filter(|plain| plain.dpp).and_then(|_| dpp_in_rows(op, half, self.setup.halves * 32));
+        let written = lanes.map_or(u32::MAX, |lanes| lanes.written);
+        if written != u32::MAX {
+            let mask =
+                std::array::from_fn(|lane| if written >> (chunk * 8 + lane) & 1 != 0 { u32::MAX } else { 0 });
+            let mask = self.a.constant(mask);
+            let row = self.row(register, half, chunk);
+            self.a.v_load(Y(10), row);
+            self.a.v_load(Y(11), mask);
+            self.a.blend(value, Y(10), value, Y(11));
+        }
+        self.write(register, half, chunk, value);
+    }
+
     /// One or two instructions with a dword each as their result.
     fn values(&mut self, op: &Op, parts: &[(&'static str, &Op)]) {
         // The first of two may have been sent elsewhere.
@@ -389,9 +468,9 @@ impl Compiler<'_> {
             let results: Vec<Y> =
                 floats.iter().flat_map(|n| (0..4).map(move |chunk| Y(n * 4 + chunk))).collect();
             let back = self.unless_nan(half, &results);
-            for n in 0..parts.len() {
+            for (n, (_, part)) in parts.iter().enumerate() {
                 for chunk in 0..4 {
-                    self.write(dst(n), half, chunk, Y((n * 4 + chunk) as u8));
+                    self.write_through_dpp(part, dst(n), (half, chunk), Y((n * 4 + chunk) as u8));
                 }
             }
             if let Some(back) = back {
@@ -435,7 +514,8 @@ impl Compiler<'_> {
     /// Eight lanes of a result of one dword, in `out`.
     fn value(&mut self, name: &str, op: &Op, at: (usize, usize), out: Y) {
         let (half, chunk) = at;
-        let [s0, s1, s2] = [0, 1, 2].map(|i| self.source(op.src[i], half, chunk));
+        let [s0, s1] = [0, 1].map(|i| self.selected(op, i, at, Y(4 + i as u8)));
+        let s2 = self.source(op.src[2], half, chunk);
         let (t0, t1, t2, t3) = (Y(8), Y(9), Y(10), Y(11));
         let two = |s: &mut Self, op| {
             let a = s.in_register(s0, t0);
@@ -509,6 +589,24 @@ impl Compiler<'_> {
             "v_add_lshl_u32" => {
                 two(self, vex::PADDD);
                 self.shifted(shift::LEFT, op.src[2], s2, out.into(), out);
+            }
+            "v_perm_b32" => {
+                let Src::Const([bytes, _]) = op.src[2] else { return };
+                // Bytes of the second source are 0 to 3, of the first one 4 to 7.
+                let order = |first: u8| {
+                    std::array::from_fn(|lane| {
+                        let pick = |byte: u8| match byte.wrapping_sub(first) {
+                            byte @ 0..4 => lane as u8 % 4 * 4 + byte,
+                            _ => 0x80,
+                        };
+                        u32::from_le_bytes(bytes.to_le_bytes().map(pick))
+                    })
+                };
+                let (low, high) = (self.a.constant(order(0)), self.a.constant(order(4)));
+                let (a, b) = (self.in_register(s0, t0), self.in_register(s1, t1));
+                self.a.v(vex::PSHUFB, out, b, low);
+                self.a.v(vex::PSHUFB, t2, a, high);
+                self.a.v(vex::POR, out, out, t2);
             }
             "v_bfe_u32" => {
                 let (Src::Const([at, _]), Src::Const([width, _])) = (op.src[1], op.src[2]) else { return };
@@ -708,12 +806,12 @@ impl Compiler<'_> {
                 self.a.v(vex::ORPS, out, out, t2);
             }
             "v_cvt_f32_i32" => {
-                let a = self.source(op.src[0], at.0, at.1);
+                let a = self.selected(op, 0, at, t0);
                 self.a.v1(vex::CVTDQ2PS, out, a);
             }
             "v_cvt_f32_u32" => {
                 // Both halves are exact: one rounding, in the sum.
-                let a = self.source(op.src[0], at.0, at.1);
+                let a = self.selected(op, 0, at, t0);
                 let a = self.in_register(a, t0);
                 self.a.v_shift(Size::Dword, 2, t1, a, 16);
                 let low = self.splat(0xffff);
@@ -746,7 +844,7 @@ impl Compiler<'_> {
             }
             "v_div_fixup_f32" => self.div_fixup(op, at, out),
             "v_cvt_f32_f16" => {
-                let a = self.source(op.src[0], at.0, at.1);
+                let a = self.selected(op, 0, at, t0);
                 self.widened(a, t0);
                 self.a.v1(vex::CVTPH2PS, out, t0);
             }

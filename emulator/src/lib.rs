@@ -8,7 +8,8 @@
 //! when it is first launched, and source lines are looked up when a report needs them.
 //!
 //! On x86-64 it needs AVX2 and what came with it (Intel since Haswell, AMD since Excavator). The feature `any-x86-64` brings
-//! handlers for every other CPU; compiling the crate then takes 1.6 times as long.
+//! handlers for every other CPU; compiling the crate then takes 1.6 times as long. There, kernels that run long are compiled
+//! for the host, with the same results, faults and places as the interpreter's; [`LaunchOptions::jit`] turns that off.
 //!
 //! ```no_run
 //! use amdgpu_emulator::{CodeObject, Launch, LaunchOptions, Machine, MachineOptions};
@@ -144,8 +145,8 @@ pub use fault::{Fault, FaultReport};
 pub use gfx::{CodeTarget, Generation, Generic, Gfx, UnknownGfx};
 #[cfg(feature = "exec")]
 pub use machine::{
-    Interrupt, Kernel, Launch, LaunchOptions, LoadError, LoadedModule, Machine, MachineError, MachineOptions,
-    Output, PacketLaunch, Stream, Watch,
+    Interrupt, Jit, Kernel, Launch, LaunchOptions, LoadError, LoadedModule, Machine, MachineError,
+    MachineOptions, Output, PacketLaunch, Stream, Watch,
 };
 #[cfg(feature = "exec")]
 pub use memory::{Allocation, MemoryError};

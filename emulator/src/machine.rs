@@ -197,6 +197,48 @@ pub struct LaunchOptions {
     pub output: Output,
     /// What to call when a wave interrupts the host; by default nothing. A launch with one may also wait for the host.
     pub interrupt: Option<Interrupt>,
+    /// Whether kernels are compiled for the host; by default as [`Jit::of_environment`] says.
+    pub jit: Jit,
+}
+
+/// Whether kernels are compiled for the host, where that is x86-64 with AVX2. Results do not depend on it. Check mode and
+/// profile mode interpret.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub enum Jit {
+    /// Where it is worth its time.
+    #[default]
+    On,
+    /// Never: everything is interpreted.
+    Off,
+    /// From the first instruction on.
+    Always,
+    /// From the first instruction on, and each compiled block on registers alone is interpreted, too. A difference is a
+    /// panic. For tests of the emulator.
+    Compared,
+}
+
+impl Jit {
+    /// The environment variable that [`Jit::of_environment`] reads.
+    pub const VARIABLE: &str = "CANDLE_AMDGPU_JIT";
+
+    /// By the value that the variable has: `1`, `0`, `always` or `compared`.
+    pub fn from_name(name: &str) -> Option<Jit> {
+        Some(match name {
+            "1" => Jit::On,
+            "0" => Jit::Off,
+            "always" => Jit::Always,
+            "compared" => Jit::Compared,
+            _ => return None,
+        })
+    }
+
+    /// What the variable `CANDLE_AMDGPU_JIT` says; [`Jit::On`] where it says none of its values.
+    pub fn of_environment() -> Jit {
+        static JIT: OnceLock<Jit> = OnceLock::new();
+        let read = || std::env::var(Jit::VARIABLE).ok().and_then(|name| Jit::from_name(&name));
+        *JIT.get_or_init(|| read().unwrap_or_default())
+    }
 }
 
 /// A stream that device code can write to.
@@ -268,6 +310,7 @@ impl Default for LaunchOptions {
             cooperative: false,
             output: Output::default(),
             interrupt: None,
+            jit: Jit::of_environment(),
         }
     }
 }

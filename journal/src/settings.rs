@@ -6,7 +6,7 @@ use std::io::Write;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use amdgpu_emulator::{LaunchOptions, Output, Running, Stream, Watch};
+use amdgpu_emulator::{Jit, LaunchOptions, Output, Running, Stream, Watch};
 
 use crate::journal::Journal;
 use crate::record::LaunchRecord;
@@ -30,6 +30,9 @@ pub const BUDGET_VARIABLE: &str = "CANDLE_AMDGPU_BUDGET";
 
 /// The variable that says after how many seconds a launch counts as long.
 pub const PATIENCE_VARIABLE: &str = "CANDLE_AMDGPU_PATIENCE";
+
+/// The variable that says whether kernels are compiled for the host.
+pub const JIT_VARIABLE: &str = Jit::VARIABLE;
 
 /// The variable that silences the message about functions that emulated devices lack.
 pub const WARN_VARIABLE: &str = "CANDLE_AMDGPU_WARN_ABSENT";
@@ -93,6 +96,12 @@ impl Settings {
             match text.to_str().and_then(|text| text.parse().ok()).filter(|&budget: &u64| budget > 0) {
                 Some(budget) => options.instruction_budget = budget,
                 None => wrong(BUDGET_VARIABLE, &text, "must be a number of instructions, 1 or more"),
+            }
+        }
+        if let Some(text) = value(JIT_VARIABLE) {
+            match text.to_str().and_then(Jit::from_name) {
+                Some(jit) => options.jit = jit,
+                None => wrong(JIT_VARIABLE, &text, "must be 1 (on), 0 (off), always or compared"),
             }
         }
         let mut patience = Some(PATIENCE);
@@ -232,6 +241,7 @@ mod tests {
         assert_eq!((options.check, options.shuffle, options.instruction_budget), (true, Some(7), 1000));
         assert_eq!(options.watch.unwrap().after, Duration::from_millis(500));
         assert!(options.profile && !options.keep_going);
+        assert_eq!(read(&[(JIT_VARIABLE, "0")]).unwrap().options.jit, Jit::Off);
         let options = read(&[(CHECK_VARIABLE, "all")]).unwrap().options;
         assert!(options.check && options.keep_going);
         let off =
@@ -248,6 +258,7 @@ mod tests {
             (WARN_VARIABLE, "no", "must be 1 (on) or 0 (off)"),
             (BUDGET_VARIABLE, "0", "must be a number of instructions"),
             (BUDGET_VARIABLE, "2^20", "must be a number of instructions"),
+            (JIT_VARIABLE, "yes", "must be 1 (on), 0 (off)"),
             (PATIENCE_VARIABLE, "nan", "must be a number of seconds"),
             (PATIENCE_VARIABLE, "-1", "must be a number of seconds"),
             (PATIENCE_VARIABLE, "1e99", "must be a number of seconds"),

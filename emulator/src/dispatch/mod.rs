@@ -18,7 +18,7 @@ use crate::exec::check::Registers;
 use crate::exec::op::Dst;
 use crate::exec::pressure::live_vgprs;
 use crate::exec::wave::slot;
-use crate::exec::{Code, Tally, Wave};
+use crate::exec::{Code, Named, Tally, Wave};
 use crate::facts::{MAX_WORKGROUP, SIMDS};
 use crate::fault::{Fault, FaultReport};
 use crate::gfx::{Generation, Gfx};
@@ -27,7 +27,7 @@ use crate::memory::Memory;
 use crate::profile::{Counts, InstructionProfile, Profile};
 use crate::report::Report;
 
-#[cfg(test)]
+#[cfg(any(test, all(target_arch = "x86_64", unix)))]
 pub(crate) use self::worker::run_wave;
 
 /// Address bits 63:32 of the windows through which FLAT instructions reach LDS and scratch.
@@ -379,7 +379,8 @@ impl Dispatch<'_> {
     fn start(&self, wave: &mut Wave, index: u32, workgroup: [u32; 3], scratch_base: u64) {
         let code = self.code;
         let descriptor = &self.info.descriptor;
-        wave.reset(code.vgprs, code.agprs);
+        // Work-items' numbers come to up to three of them.
+        wave.reset(code.registers_at(self.entry).max(Named { vgprs: 3, agprs: 0 }));
         wave.pc = self.entry;
         wave.index = index;
         wave.scratch_size = self.scratch;
@@ -496,6 +497,13 @@ impl Dispatch<'_> {
         let [size_x, size_y, _] = block;
         let packed = packs_ids(self.gfx);
         let axes = self.info.descriptor.rsrc2 >> 11 & 3;
+        if first + lanes <= size_x && (packed || axes == 0) {
+            // The usual: a row of work-items.
+            for lane in 0..lanes {
+                wave.set_lane(0, lane as usize, first + lane);
+            }
+            return;
+        }
         for lane in 0..lanes {
             let id = first + lane;
             let ids = [id % size_x, id / size_x % size_y, id / size_x / size_y];

@@ -245,7 +245,7 @@ impl Dispatch<'_> {
 
     /// Whether waves may wait for those of other workgroups by global wave sync.
     fn synchronises_globally(&self) -> bool {
-        self.code.insts[self.reach()].iter().flatten().any(gws::is_sync)
+        self.code.synchronises() && self.code.insts[self.reach()].iter().flatten().any(gws::is_sync)
     }
 
     /// The result of all workgroups.
@@ -294,12 +294,8 @@ impl Dispatch<'_> {
     }
 
     fn find_order(&self) -> bool {
-        let reach = self.reach();
-        let is_ordered = |op: &Op| {
-            matches!(op.unit, Unit::Vmem | Unit::Smem)
-                && op.atomic.is_some_and(|operation| operation.is_ordered() || op.dst[0] != Dst::None)
-        };
-        self.code.ops[reach.clone()].iter().any(is_ordered)
-            || self.launch.options.check && check::may_order_workgroups(self.gfx, &self.code.insts[reach])
+        self.code.is_ordered() && self.code.ops[self.reach()].iter().any(Op::is_ordered)
+            || self.launch.options.check
+                && check::may_order_workgroups(self.gfx, &self.code.insts[self.reach()])
     }
 }

@@ -13,6 +13,7 @@ use crate::exec::check::{Around, Check, Found, Manner};
 use crate::exec::op::Unit;
 use crate::exec::{Code, Env, Flow, Tally, Wave};
 use crate::fault::{Fault, FaultReport, Site};
+use crate::machine::Jit;
 use crate::memory::Track;
 use crate::report::{Finding, Report, Running};
 
@@ -206,7 +207,7 @@ impl<'a> Worker<'a> {
             self.env.clock -= wave.executed;
             let before = wave.executed;
             let flow = match (self.env.check.is_some(), self.env.profile.is_some()) {
-                (false, false) => run_wave(wave, &mut self.env, turn),
+                (false, false) => run_fast(options.jit, wave, &mut self.env, turn),
                 (false, true) => run_wave_watched::<false, true>(wave, &mut self.env, turn, &mut |_, _| ()),
                 (true, is_profiled) => {
                     let (dispatch, workgroup) = (self.dispatch, self.workgroup);
@@ -355,6 +356,17 @@ impl Dispatch<'_> {
             calls,
             source,
         }
+    }
+}
+
+/// Executes up to `turn` instructions, compiled where that is worth its time.
+fn run_fast(jit: Jit, wave: &mut Wave, env: &mut Env<'_>, turn: u64) -> Flow {
+    #[cfg(all(target_arch = "x86_64", unix))]
+    return crate::exec::jit::run(jit, wave, env, turn);
+    #[cfg(not(all(target_arch = "x86_64", unix)))]
+    {
+        let _ = jit;
+        run_wave(wave, env, turn)
     }
 }
 

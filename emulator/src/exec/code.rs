@@ -1,5 +1,7 @@
 //! Preparing a code object: every instruction decoded once, its handler chosen, branch targets resolved.
 
+use std::sync::OnceLock;
+
 use super::isa::Exec;
 use super::op::{Flow, Kind, Op, Unit};
 use super::{Env, Wave, control, ds, flat, mubuf, salu, smem, valu};
@@ -19,10 +21,34 @@ pub(crate) struct Code {
     at: Vec<u32>,
     /// Address of the first instruction, relative to the load address.
     pub start: u64,
-    /// The highest vector register that an instruction names, plus one.
+    /// Functions, or what lies between two known starts of instructions, in the order of their instructions.
+    parts: Vec<Part>,
+    /// See [`Code::synchronises`] and [`Code::is_ordered`].
+    facts: OnceLock<(bool, bool)>,
+    /// What is compiled for the host.
+    #[cfg(all(target_arch = "x86_64", unix))]
+    pub jit: super::jit::Store,
+}
+
+/// A piece of code that waves come to from elsewhere by calls and jumps to addresses alone.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    /// Its first instruction.
+    first: u32,
+    registers: Named,
+}
+
+/// How many vector registers and accumulation registers there are up to the highest one that instructions name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Named {
     pub vgprs: usize,
-    /// The highest accumulation register that an instruction names, plus one.
     pub agprs: usize,
+}
+
+impl Named {
+    pub fn max(self, other: Named) -> Named {
+        Named { vgprs: self.vgprs.max(other.vgprs), agprs: self.agprs.max(other.agprs) }
+    }
 }
 
 /// A branch's target where no instruction begins.
@@ -40,8 +66,10 @@ impl Code {
             insts: Vec::with_capacity(room),
             at: Vec::with_capacity(room),
             start: pieces.first().map_or(0, |(start, _)| *start),
-            vgprs: 0,
-            agprs: 0,
+            parts: Vec::new(),
+            facts: OnceLock::new(),
+            #[cfg(all(target_arch = "x86_64", unix))]
+            jit: Default::default(),
         };
         for (n, &(start, bytes)) in pieces.iter().enumerate() {
             let end = code.add(bytes, start, entries);
@@ -56,7 +84,86 @@ impl Code {
             code.trace_exceptions();
         }
         code.resolve_branches();
+        code.join_parts();
         code
+    }
+
+    /// The registers that instructions name, from the one with the given index on as far as branches lead.
+    pub fn registers_at(&self, index: u32) -> Named {
+        self.part_of(index).map_or(Named::default(), |part| self.parts[part].registers)
+    }
+
+    /// The registers that any instruction names.
+    pub fn registers(&self) -> Named {
+        self.parts.iter().fold(Named::default(), |named, part| named.max(part.registers))
+    }
+
+    fn part_of(&self, index: u32) -> Option<usize> {
+        self.parts.partition_point(|part| part.first <= index).checked_sub(1)
+    }
+
+    /// Gives each part the registers of those that its instructions lead to.
+    fn join_parts(&mut self) {
+        let mut edges = Vec::new();
+        let mut is_target = vec![false; self.ops.len()];
+        for (index, op) in self.ops.iter().enumerate() {
+            let Some(inst) = &self.insts[index] else { continue };
+            if control::branch_distance(inst).is_some()
+                && let Ok(target) = usize::try_from(op.imm)
+                && target < self.ops.len()
+            {
+                is_target[target] = true;
+                let (from, to) = (self.part_of(index as u32), self.part_of(target as u32));
+                if let (Some(from), Some(to), true) = (from, to, from != to) {
+                    edges.push((from, to));
+                }
+            }
+        }
+        for part in 1..self.parts.len() {
+            // What fills the space behind a function is reached from nowhere.
+            let (start, end) = (self.parts[part - 1].first as usize, self.parts[part].first as usize);
+            let is_padding = |index: usize| {
+                let name = self.insts[index].as_ref().map_or("", |inst| inst.name);
+                matches!(name, "s_code_end" | "s_nop") && !is_target[index]
+            };
+            let last = (start..end).rev().find(|&index| !is_padding(index));
+            let ends = last.is_some_and(|last| match &self.insts[last] {
+                Some(inst) => {
+                    matches!(inst.name, "s_endpgm" | "s_setpc_b64" | "s_branch")
+                        && !(last + 1..end).any(|at| is_target[at])
+                }
+                None => true,
+            });
+            if !ends {
+                edges.push((part - 1, part));
+            }
+        }
+        loop {
+            let before: Vec<Named> = self.parts.iter().map(|part| part.registers).collect();
+            for &(from, to) in &edges {
+                let registers = self.parts[from].registers.max(self.parts[to].registers);
+                self.parts[from].registers = registers;
+            }
+            if self.parts.iter().zip(&before).all(|(part, before)| part.registers == *before) {
+                break;
+            }
+        }
+    }
+
+    /// Whether an instruction waits for other workgroups by global wave sync.
+    pub fn synchronises(&self) -> bool {
+        self.facts().0
+    }
+
+    /// Whether an instruction's effect on memory may depend on the order of workgroups.
+    pub fn is_ordered(&self) -> bool {
+        self.facts().1
+    }
+
+    fn facts(&self) -> (bool, bool) {
+        *self.facts.get_or_init(|| {
+            (self.insts.iter().flatten().any(super::gws::is_sync), self.ops.iter().any(Op::is_ordered))
+        })
     }
 
     /// Makes instructions note their exceptions.
@@ -80,7 +187,13 @@ impl Code {
         let mut dword = 0;
         let mut indexed = false;
         while dword < dwords {
-            while begins.next_if(|&entry| entry <= dword).is_some() {}
+            let mut begins_part = dword == 0;
+            while begins.next_if(|&entry| entry <= dword).is_some() {
+                begins_part = true;
+            }
+            if begins_part {
+                self.parts.push(Part { first: self.ops.len() as u32, registers: Named::default() });
+            }
             let limit = begins.peek().copied().unwrap_or(dwords);
             let decoded = decode::decode(self.gfx, &bytes[dword * 4..limit * 4]).ok();
             let size = decoded.as_ref().map_or(1, |inst| usize::from(inst.size) / 4).clamp(1, limit - dword);
@@ -131,23 +244,21 @@ impl Code {
     }
 
     fn note_registers(&mut self, inst: &Inst) {
+        let Some(Part { registers, .. }) = self.parts.last_mut() else { return };
         let y = inst.vopd_y.as_deref().map_or(&[][..], |y| &y.operands);
         for operand in inst.operands.iter().chain(y) {
+            let end = |index: u8, count: u8| usize::from(index) + usize::from(count);
             match *operand {
-                Operand::Vgpr { index, count } => {
-                    self.vgprs = self.vgprs.max(usize::from(index) + usize::from(count));
-                }
-                Operand::VgprHalf { index, .. } => self.vgprs = self.vgprs.max(usize::from(index) + 1),
-                Operand::Agpr { index, count } => {
-                    self.agprs = self.agprs.max(usize::from(index) + usize::from(count));
-                }
+                Operand::Vgpr { index, count } => registers.vgprs = registers.vgprs.max(end(index, count)),
+                Operand::VgprHalf { index, .. } => registers.vgprs = registers.vgprs.max(end(index, 1)),
+                Operand::Agpr { index, count } => registers.agprs = registers.agprs.max(end(index, count)),
                 _ => {}
             }
         }
         // What registers a relative access touches is known only when it runs.
         if inst.name.contains("rel") && inst.name.starts_with("v_") || inst.name.starts_with("s_set_gpr_idx")
         {
-            (self.vgprs, self.agprs) = (256, 256);
+            *registers = Named { vgprs: 256, agprs: 256 };
         }
     }
 

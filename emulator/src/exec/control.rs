@@ -181,6 +181,7 @@ fn go_to_address(w: &mut Wave, env: &mut Env<'_>, address: u64) -> Flow {
     let pc = address.wrapping_sub(env.base);
     match env.code.index_of(pc) {
         Some(index) => {
+            w.clear(env.code.registers_at(index));
             w.pc = index;
             Flow::Next
         }
@@ -209,6 +210,9 @@ impl Exec for Call {
     fn exec(w: &mut Wave, env: &mut Env<'_>, op: &Op) -> Flow {
         w.set_scalar64(op.dst[0], next_address(env, op));
         let flow = go_to(w, env, op);
+        if flow == Flow::Next {
+            w.clear(env.code.registers_at(w.pc));
+        }
         called(w, op, flow)
     }
 }

@@ -32,7 +32,7 @@ pub(crate) fn is_supported() -> bool {
     true
 }
 
-fn baseline<E: Exec>(wave: &mut Wave, env: &mut Env<'_>, op: &Op) -> Flow {
+extern "C" fn baseline<E: Exec>(wave: &mut Wave, env: &mut Env<'_>, op: &Op) -> Flow {
     E::exec(wave, env, op)
 }
 
@@ -42,7 +42,7 @@ fn baseline<E: Exec>(wave: &mut Wave, env: &mut Env<'_>, op: &Op) -> Flow {
 /// The CPU has them.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
-fn v3<E: Exec>(wave: &mut Wave, env: &mut Env<'_>, op: &Op) -> Flow {
+extern "C" fn v3<E: Exec>(wave: &mut Wave, env: &mut Env<'_>, op: &Op) -> Flow {
     E::exec(wave, env, op)
 }
 

@@ -23,6 +23,8 @@ mod ds;
 mod flat;
 pub(crate) mod gws;
 pub(crate) mod isa;
+#[cfg(all(target_arch = "x86_64", unix))]
+pub(crate) mod jit;
 mod lanes;
 mod mubuf;
 mod named;
@@ -38,7 +40,7 @@ mod transfer;
 pub(crate) mod valu;
 pub(crate) mod wave;
 
-pub(crate) use code::Code;
+pub(crate) use code::{Code, Named};
 pub(crate) use op::{Flow, Op};
 pub(crate) use profile::Tally;
 pub(crate) use wave::{Row, Wave};
@@ -61,7 +63,7 @@ pub(crate) struct Env<'m> {
     aliases: Aliases,
     memory: &'m memory::Memory,
     /// The range that an instruction last accessed, for a few instructions: start, and bytes.
-    hits: [(u64, u64); 16],
+    hits: [(u64, u64); 64],
     /// The workgroup's LDS.
     pub lds: Vec<u8>,
     /// The workgroup's scratch memory: where it is, and bytes.
@@ -108,7 +110,7 @@ impl<'m> Env<'m> {
             view: memory.reach(),
             aliases: memory.aliases(),
             memory,
-            hits: [(0, 0); 16],
+            hits: [(0, 0); 64],
             lds: vec![0; lds as usize],
             scratch: (0, 0),
             scratch_used: 0,
@@ -187,7 +189,7 @@ impl<'m> Env<'m> {
     /// The allocation that the instruction accessed last: start and bytes.
     #[inline(always)]
     pub fn hit(&self, op: &Op) -> (u64, u64) {
-        self.hits[op.inst as usize % 16]
+        self.hits[op.inst as usize % 64]
     }
 
     /// Makes the allocation around `address` the one that the instruction accessed last.
@@ -195,7 +197,7 @@ impl<'m> Env<'m> {
     pub fn find(&mut self, op: &Op, address: u64) -> Option<(u64, u64)> {
         let found = memory::find(&self.view, address)?;
         let hit = (found.base, found.size);
-        self.hits[op.inst as usize % 16] = hit;
+        self.hits[op.inst as usize % 64] = hit;
         Some(hit)
     }
 

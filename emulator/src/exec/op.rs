@@ -25,11 +25,11 @@ pub(crate) enum Flow {
     Fault,
 }
 
-/// A function that executes one instruction for a whole wave.
+/// A function that executes one instruction for a whole wave. Compiled blocks call it, too, hence C's convention.
 ///
 /// # Safety
 /// It may use CPU features that [`isa`] found at run time; only [`isa::select`] makes these.
-pub(crate) type Run = for<'w, 'e, 'm, 'o> unsafe fn(&'w mut Wave, &'e mut Env<'m>, &'o Op) -> Flow;
+pub(crate) type Run = for<'w, 'e, 'm, 'o> unsafe extern "C" fn(&'w mut Wave, &'e mut Env<'m>, &'o Op) -> Flow;
 
 /// Computes a scalar floating-point result from up to three sources and the destination's old value.
 pub(crate) type Compute = fn([u64; 3], u64, &super::valu::mode::Mode) -> u64;
@@ -152,6 +152,12 @@ impl Op {
     /// `kind` says.
     pub fn with_operands<E: Exec>(unit: Unit, inst: &Inst, kind: Kind) -> Op {
         Op::new::<E>(unit, inst).and_operands(inst, kind)
+    }
+
+    /// Whether what it does to memory may depend on the order in which workgroups do it.
+    pub fn is_ordered(&self) -> bool {
+        matches!(self.unit, Unit::Vmem | Unit::Smem)
+            && self.atomic.is_some_and(|operation| operation.is_ordered() || self.dst[0] != Dst::None)
     }
 
     // What is not generic is compiled once.

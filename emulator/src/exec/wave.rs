@@ -1,5 +1,6 @@
 //! The registers of one wave.
 
+use super::code::Named;
 use super::op::{Dst, Src};
 
 /// Lanes that are worked on together. A wave of 64 has two halves of this many.
@@ -72,6 +73,8 @@ pub(crate) struct Wave {
     /// Vector registers, half by half: `[register * halves + half]`.
     rows: Box<[Row]>,
     halves: usize,
+    /// Registers that are as the wave has left them; others may be another wave's.
+    cleared: Named,
     /// Scalar registers; see [`slot`]. 256 of them, so that any slot can be read without a check.
     pub sgpr: [u32; 256],
     /// The MODE register in gfx9 to gfx11 layout: rounding 3:0, denormals 7:4, DX10_CLAMP 8, IEEE 9.
@@ -115,6 +118,7 @@ impl Wave {
             // SAFETY: a row is integers, for which all zeros are a value.
             rows: unsafe { Box::new_zeroed_slice(REGISTERS * halves).assume_init() },
             halves,
+            cleared: Named { vgprs: usize::from(AGPR), agprs: REGISTERS - usize::from(AGPR) },
             sgpr: [0; 256],
             mode: 0,
             pc: 0,
@@ -135,15 +139,10 @@ impl Wave {
         }
     }
 
-    /// Makes the wave as new; only the first `registers` vector registers and `agprs` accumulation registers
-    /// were used.
-    pub fn reset(&mut self, registers: usize, agprs: usize) {
-        let end = (registers * self.halves).min(self.rows.len());
-        self.rows[..end].fill(Row::ZERO);
-        if agprs != 0 {
-            let agpr = usize::from(AGPR) * self.halves;
-            self.rows[agpr..agpr + agprs * self.halves].fill(Row::ZERO);
-        }
+    /// Makes the wave as new, for code that names these registers.
+    pub fn reset(&mut self, named: Named) {
+        self.cleared = Named::default();
+        self.clear(named);
         self.sgpr = [0; 256];
         self.gpr_index = 0;
         self.calls.clear();
@@ -151,6 +150,59 @@ impl Wave {
         (self.waits_on, self.joined, self.joined_passed) = (WaitsFor::Workgroup, 0, 0);
         self.exceptions = 0;
         self.executed = 0;
+    }
+
+    /// All vector registers, for compiled code.
+    #[cfg(all(target_arch = "x86_64", unix))]
+    pub fn rows_mut(&mut self) -> *mut Row {
+        self.rows.as_mut_ptr()
+    }
+
+    /// A wave in the same state.
+    #[cfg(all(target_arch = "x86_64", unix))]
+    pub fn copy(&self) -> Wave {
+        Wave { rows: self.rows.clone(), calls: self.calls.clone(), ..*self }
+    }
+
+    /// What is different in another wave, in words.
+    #[cfg(all(target_arch = "x86_64", unix))]
+    pub fn difference(&self, other: &Wave) -> Option<String> {
+        // What is computed before it is read does not count.
+        let counts = |slot: usize| slot != usize::from(slot::VCCZ) && slot != usize::from(slot::EXECZ);
+        let scalar = (0..256).find(|&slot| counts(slot) && self.sgpr[slot] != other.sgpr[slot]);
+        if let Some(slot) = scalar {
+            let [one, two] = [self, other].map(|wave| wave.sgpr[slot]);
+            return Some(format!("scalar register {slot}: {one:#x} and {two:#x}"));
+        }
+        for (row, (one, two)) in self.rows.iter().zip(&other.rows).enumerate() {
+            let register = row / self.halves;
+            // The last one is where a result waits.
+            if one == two || register == REGISTERS - 1 {
+                continue;
+            }
+            let lane = (0..LANES).find(|&lane| one.0[lane] != two.0[lane])?;
+            let number = row % self.halves * LANES + lane;
+            return Some(format!("v{register}, lane {number}: {:#x} and {:#x}", one.0[lane], two.0[lane]));
+        }
+        let rest = |wave: &Wave| (wave.pc, wave.mode, wave.executed, wave.exceptions, wave.gpr_index);
+        (rest(self) != rest(other)).then(|| format!("{:?} and {:?}", rest(self), rest(other)))
+    }
+
+    /// Clears those registers that code to which the wave goes on names, and that the wave has not had yet.
+    #[inline]
+    pub fn clear(&mut self, named: Named) {
+        let halves = self.halves;
+        if named.vgprs > self.cleared.vgprs {
+            let end = (named.vgprs * halves).min(self.rows.len());
+            self.rows[self.cleared.vgprs * halves..end].fill(Row::ZERO);
+            self.cleared.vgprs = named.vgprs;
+        }
+        if named.agprs > self.cleared.agprs {
+            let agpr = usize::from(AGPR);
+            let end = ((agpr + named.agprs) * halves).min(self.rows.len());
+            self.rows[(agpr + self.cleared.agprs) * halves..end].fill(Row::ZERO);
+            self.cleared.agprs = named.agprs;
+        }
     }
 
     /// Notes that the instruction at `index` has called a function.

@@ -143,8 +143,9 @@ impl Shadow {
         let agpr = usize::from(AGPR);
         // Only registers that the code names change.
         self.vector.resize(576 * halves, 0);
-        self.vector[..code.vgprs.min(agpr) * halves].fill(0);
-        self.vector[agpr * halves..(agpr + code.agprs.min(agpr)) * halves].fill(0);
+        let named = code.registers();
+        self.vector[..named.vgprs.min(agpr) * halves].fill(0);
+        self.vector[agpr * halves..(agpr + named.agprs.min(agpr)) * halves].fill(0);
         self.vector[..usize::from(user.vector) * halves].fill(u32::MAX);
         self.scalar.resize(256, true);
         self.scalar[..usize::from(user.scalar)].fill(true);

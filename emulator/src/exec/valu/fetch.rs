@@ -170,6 +170,61 @@ impl Extra {
     }
 }
 
+/// The signs of an instruction that [`prepare`](super::prepare) made and that has no other modifiers; packed ones may have
+/// half selects beside.
+#[cfg(all(target_arch = "x86_64", unix))]
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Plain {
+    /// Sources whose sign changes.
+    pub neg: u8,
+    /// Sources that lose their sign before.
+    pub abs: u8,
+    /// The parts of the first two sources that SDWA selects.
+    pub parts: Option<[Part; 2]>,
+    /// The first source comes through DPP.
+    pub dpp: bool,
+}
+
+/// A part of a dword.
+#[cfg(all(target_arch = "x86_64", unix))]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Part {
+    /// Its lowest bit.
+    pub at: u32,
+    pub bits: u32,
+    /// Extended by its sign, rather than by zeros.
+    pub signed: bool,
+}
+
+#[cfg(all(target_arch = "x86_64", unix))]
+impl Plain {
+    pub fn is_bare(self) -> bool {
+        self.neg | self.abs == 0 && self.parts.is_none() && !self.dpp
+    }
+}
+
+/// See [`Plain`]; `None` with halves of registers, parts of a result, or modifiers of it.
+#[cfg(all(target_arch = "x86_64", unix))]
+pub(crate) fn plain(op: &Op) -> Option<Plain> {
+    let extra = Extra(op.imm);
+    let others = [SRC_HIGH, DST_HIGH].iter().any(|&field| extra.get(field) != 0);
+    if others || op.mods.clamp || op.mods.omod != 0 {
+        return None;
+    }
+    let parts = if extra.get(SDWA) != 0 {
+        if extra.get(DST_SEL) != SdwaSel::Dword as u64 {
+            return None;
+        }
+        Some([0, 1].map(|i| {
+            let (at, bits) = part(extra.get(SRC_SEL[i]));
+            Part { at, bits, signed: extra.get(SRC_SEXT[i]) != 0 }
+        }))
+    } else {
+        None
+    };
+    Some(Plain { neg: op.mods.neg | op.mods.neg_lo, abs: op.mods.abs, parts, dpp: extra.get(DPP_KIND) != 0 })
+}
+
 /// One source of half a wave with its modifiers; DPP takes lanes out of `lanes`, those that are written.
 #[inline(always)]
 pub(super) fn source<'a>(
@@ -258,10 +313,10 @@ fn dwords(lo: &mut Row, hi: &mut Row, mods: Mods, i: usize) {
     }
 }
 
-/// Source 0 through DPP; returns the lanes that the result may be written to.
-fn gather(wave: &Wave, src: Src, half: usize, extra: Extra, wide: bool, lo: &mut Row, hi: &mut Row) -> u32 {
-    let (size, n) = (wave.size() as usize, extra.get(DPP_DATA) as usize);
-    let (from, mut readable) = match extra.get(DPP_KIND) {
+/// The lanes that half a wave of `size` lanes reads through DPP, and which of them exist.
+fn dpp_lanes(extra: Extra, half: usize, size: usize) -> ([u8; LANES], u32) {
+    let n = extra.get(DPP_DATA) as usize;
+    match extra.get(DPP_KIND) {
         1 => in_rows(half, |at| (at & !3) + (n >> (2 * (at & 3)) & 3)),
         2 => in_rows(half, |at| at + n),
         3 => in_rows(half, |at| at.wrapping_sub(n)),
@@ -277,7 +332,48 @@ fn gather(wave: &Wave, src: Src, half: usize, extra: Extra, wide: bool, lo: &mut
         13 => in_rows(half, |_| n % 16),
         14 => in_rows(half, |at| at ^ (n % 16)),
         _ => in_rows(half, |at| (at & !7) + (n >> (3 * (at & 7)) & 7)),
-    };
+    }
+}
+
+/// The lanes that DPP's masks of rows and banks leave on.
+fn dpp_enabled(extra: Extra, half: usize) -> u32 {
+    let mut enabled = 0;
+    for i in 0..LANES {
+        let lane = half * LANES + i;
+        let bit = extra.get(ROW_MASK) >> (lane / 16 % 4) & extra.get(BANK_MASK) >> (lane / 4 % 4) & 1;
+        enabled |= (bit as u32) << i;
+    }
+    enabled
+}
+
+/// What DPP does where every lane is on and each reads its own row of 16.
+#[cfg(all(target_arch = "x86_64", unix))]
+#[derive(Clone, Copy)]
+pub(crate) struct Rows16 {
+    /// The lane of its half that each one reads.
+    pub from: [u8; LANES],
+    /// Lanes that read one that exists; others read zero.
+    pub readable: u32,
+    /// Lanes that are written.
+    pub written: u32,
+}
+
+/// See [`Rows16`]; `None` without DPP, or with one that reads beyond rows.
+#[cfg(all(target_arch = "x86_64", unix))]
+pub(crate) fn dpp_in_rows(op: &Op, half: usize, size: usize) -> Option<Rows16> {
+    let extra = Extra(op.imm);
+    if !matches!(extra.get(DPP_KIND), 1..=4 | 9 | 10 | 13..=15) {
+        return None;
+    }
+    let (from, readable) = dpp_lanes(extra, half, size);
+    let written = dpp_enabled(extra, half) & if extra.get(BOUND_CTRL) != 0 { u32::MAX } else { readable };
+    Some(Rows16 { from: from.map(|lane| lane % LANES as u8), readable, written })
+}
+
+/// Source 0 through DPP; returns the lanes that the result may be written to.
+fn gather(wave: &Wave, src: Src, half: usize, extra: Extra, wide: bool, lo: &mut Row, hi: &mut Row) -> u32 {
+    let size = wave.size() as usize;
+    let (from, mut readable) = dpp_lanes(extra, half, size);
     let exec = wave.exec64();
     if extra.get(FETCH_INACTIVE) == 0 && exec != u64::MAX >> (64 - size) {
         for (i, &from) in from.iter().enumerate() {
@@ -290,13 +386,7 @@ fn gather(wave: &Wave, src: Src, half: usize, extra: Extra, wide: bool, lo: &mut
             take(wave, register + 1, &from, readable, hi);
         }
     }
-    let mut enabled = 0;
-    for i in 0..LANES {
-        let lane = half * LANES + i;
-        let bit = extra.get(ROW_MASK) >> (lane / 16 % 4) & extra.get(BANK_MASK) >> (lane / 4 % 4) & 1;
-        enabled |= (bit as u32) << i;
-    }
-    enabled & if extra.get(BOUND_CTRL) != 0 { u32::MAX } else { readable }
+    dpp_enabled(extra, half) & if extra.get(BOUND_CTRL) != 0 { u32::MAX } else { readable }
 }
 
 /// No lane of any wave.

@@ -201,6 +201,7 @@ impl Spec {
     }
 
     /// Where row i of the results of block b is: first lane (one for each column follows), register, bit.
+    #[inline(always)]
     fn place(&self, wave: usize, op: &Op, b: usize, i: usize) -> (usize, usize, u32) {
         // Everything is a power of two.
         let (m, n) = (usize::from(self.m), usize::from(self.n));
@@ -271,6 +272,11 @@ trait Number: Copy + Default + 'static {
     fn absolute(self) -> Self {
         self
     }
+    /// Executes an instruction in a way of its own, if it is a usual one.
+    #[inline(always)]
+    fn dense(_: &mut Wave, _: Gfx, _: &Op, _: &Spec) -> bool {
+        false
+    }
     /// The sum beyond the type's range, for the clamp bit of integers.
     fn saturating(a: Self, b: Self, c: Self) -> Self {
         Self::fma(a, b, c)
@@ -319,6 +325,175 @@ impl Number for f32 {
     fn absolute(self) -> f32 {
         self.abs()
     }
+    #[inline(always)]
+    fn dense(wave: &mut Wave, gfx: Gfx, op: &Op, spec: &Spec) -> bool {
+        match (Dense::new(wave, gfx, op, spec), spec.n) {
+            (Some(dense), 16) => dense.run::<16, 4>(wave),
+            (Some(dense), 32) => dense.run::<32, 2>(wave),
+            _ => return false,
+        }
+        true
+    }
+}
+
+/// An instruction on whole matrices of f32, f16 or bf16 with sums in f32, without modifiers: rows of results at once.
+struct Dense<'a> {
+    op: &'a Op,
+    spec: &'a Spec,
+    flushes: bool,
+    a: u16,
+    b: u16,
+    d: u16,
+}
+
+/// Steps of a dense product, at most.
+const MOST_DENSE: usize = 16;
+
+impl<'a> Dense<'a> {
+    #[inline(always)]
+    fn new(wave: &Wave, gfx: Gfx, op: &'a Op, spec: &'a Spec) -> Option<Dense<'a>> {
+        let (Src::Vgpr(a), Src::Vgpr(b), Dst::Vgpr(d)) = (op.src[0], op.src[1], op.dst[0]) else {
+            return None;
+        };
+        let known = matches!(spec.a, Element::F32 | Element::F16 | Element::Bf16);
+        let plain = !spec.sparse && spec.cbsz | spec.blgp == 0 && op.mods.neg_lo | op.mods.neg_hi == 0;
+        let size = usize::from(spec.k) <= MOST_DENSE && spec.m == spec.n;
+        if !known || spec.a != spec.b || spec.d != Element::F32 || !plain || !size || op.mods.clamp {
+            return None;
+        }
+        // Results are written before everything is read: no register may be both, but where C's element is the result's.
+        let (n, lanes) = (usize::from(spec.n), wave.size() as usize);
+        let results = (n * n * usize::from(spec.blocks)).div_ceil(lanes) as u16;
+        let inputs = match spec.family {
+            Family::Wmma11 => usize::from(spec.k) * spec.a.bits() as usize / 32,
+            _ => per_lane(spec, lanes) * spec.a.bits() as usize / 32,
+        } as u16;
+        let apart = |from: u16, count: u16| from + count <= d || d + results <= from;
+        let c_fits = match op.src[2] {
+            Src::Vgpr(c) => c == d || apart(c, results),
+            Src::Const(_) => true,
+            Src::Sgpr(_) => false,
+        };
+        let flushes = gfx == Gfx::Gfx90a && matches!(spec.a, Element::F16 | Element::Bf16);
+        (c_fits && apart(a, inputs.max(1)) && apart(b, inputs.max(1))).then_some(Dense {
+            op,
+            spec,
+            flushes,
+            a,
+            b,
+            d,
+        })
+    }
+
+    /// `ROWS` rows of `N` results at a time.
+    #[inline(always)]
+    fn run<const N: usize, const ROWS: usize>(&self, wave: &mut Wave) {
+        let (spec, lanes) = (self.spec, wave.size() as usize);
+        let k = usize::from(spec.k).min(MOST_DENSE);
+        for block in 0..usize::from(spec.blocks) {
+            let (mut left, mut right) = ([[0f32; N]; MOST_DENSE], [[0f32; N]; MOST_DENSE]);
+            self.columns(wave, self.a, block, &mut left[..k]);
+            self.columns(wave, self.b, block, &mut right[..k]);
+            for first in (0..N).step_by(ROWS) {
+                // Loops, since a closure that is not inlined is compiled for the baseline.
+                let mut places = [(0, 0, 0); ROWS];
+                let mut sums = [[0f32; N]; ROWS];
+                for row in 0..ROWS {
+                    places[row] = spec.place(lanes, self.op, block, first + row);
+                    let (lane, register, _) = places[row];
+                    let mut words = [0; N];
+                    match self.op.src[2] {
+                        Src::Vgpr(c) => Self::part(wave, c + register as u16, lane, &mut words),
+                        Src::Const([value, _]) => words = [value; N],
+                        Src::Sgpr(_) => {}
+                    }
+                    for n in 0..N {
+                        sums[row][n] = self.input(words[n]);
+                    }
+                }
+                for (left, right) in left[..k].iter().zip(&right[..k]) {
+                    for (row, sums) in sums.iter_mut().enumerate() {
+                        for (sum, &x) in sums.iter_mut().zip(right) {
+                            *sum = left[first + row].mul_add(x, *sum);
+                        }
+                    }
+                }
+                for (&(lane, register, _), sums) in places.iter().zip(&sums) {
+                    let lane = lane & !(N - 1);
+                    let row = wave.vgpr_mut(self.d + register as u16, lane / LANES);
+                    let into = &mut row.0[lane % LANES..][..N];
+                    let mut bits = [0; N];
+                    for n in 0..N {
+                        let sum = sums[n].to_bits();
+                        bits[n] = if sum & 0x7fff_ffff > 0x7f80_0000 { 0x7fc0_0000 } else { sum };
+                    }
+                    if self.flushes {
+                        for bits in &mut bits {
+                            *bits = self.input(*bits).to_bits();
+                        }
+                    }
+                    into.copy_from_slice(&bits);
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn part<const N: usize>(wave: &Wave, register: u16, lane: usize, out: &mut [u32; N]) {
+        let row = &wave.vgpr(register, lane / LANES % wave.halves()).0;
+        let first = (lane % LANES) & !(N - 1);
+        out.copy_from_slice(&row[first..first + N]);
+    }
+
+    #[inline(always)]
+    fn input(&self, bits: u32) -> f32 {
+        f32::from_bits(if self.flushes && bits & 0x7f80_0000 == 0 { bits & 0x8000_0000 } else { bits })
+    }
+
+    /// An operand's elements, k by k.
+    #[inline(always)]
+    fn columns<const N: usize>(&self, wave: &Wave, register: u16, block: usize, out: &mut [[f32; N]]) {
+        let (spec, lanes) = (self.spec, wave.size() as usize);
+        let per_lane = match spec.family {
+            Family::Wmma11 => usize::from(spec.k),
+            _ => per_lane(spec, lanes),
+        };
+        for (k, out) in out.iter_mut().enumerate() {
+            let lane = N * (block + usize::from(spec.blocks) * (k >> per_lane.trailing_zeros()));
+            let at = (k & (per_lane - 1)) * spec.a.bits() as usize;
+            let mut words = [0; N];
+            Self::part(wave, register + (at / 32) as u16, lane, &mut words);
+            let shift = at as u32 % 32;
+            match spec.a {
+                Element::F16 => {
+                    for n in 0..N {
+                        out[n] = half::widen((words[n] >> shift) as u16);
+                    }
+                }
+                Element::Bf16 => {
+                    for n in 0..N {
+                        out[n] = f32::from_bits(words[n] >> shift << 16);
+                    }
+                }
+                _ => {
+                    for n in 0..N {
+                        out[n] = f32::from_bits(words[n]);
+                    }
+                }
+            }
+            if self.flushes {
+                for x in out {
+                    *x = self.input(x.to_bits());
+                }
+            }
+        }
+    }
+}
+
+/// Elements of an operand that a lane has, where lanes share rows.
+#[inline(always)]
+fn per_lane(spec: &Spec, lanes: usize) -> usize {
+    usize::from(spec.n) * usize::from(spec.k) * usize::from(spec.blocks) / lanes
 }
 
 impl Number for f64 {
@@ -371,6 +546,9 @@ impl<T: Number> Exec for Matrix<T> {
     #[inline(always)]
     fn exec(wave: &mut Wave, env: &mut Env<'_>, op: &Op) -> Flow {
         let spec = Spec::unpack(op.imm);
+        if T::dense(wave, env.gfx, op, &spec) {
+            return Flow::Next;
+        }
         let lanes = wave.size() as usize;
         let (m, n, k) = (usize::from(spec.m), usize::from(spec.n), usize::from(spec.k));
         let mut results = [[T::default(); MOST]; 2];

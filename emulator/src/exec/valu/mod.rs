@@ -42,6 +42,8 @@ mod ty;
 mod vopd;
 
 use self::fetch::Extra;
+#[cfg(all(target_arch = "x86_64", unix))]
+pub(crate) use self::fetch::{Plain, dpp_in_rows, plain};
 use self::lane::Entry;
 use self::ty::{Kind, TyInfo};
 use super::Op;

@@ -1,7 +1,8 @@
 //! `cargo xtask candle-tests`: Candle's own tests for its device, on emulated AMD GPUs.
 //!
 //! `cargo test` needs a crate's tests to be in the workspace, so the sources of candle-core and candle-nn are
-//! copied, unchanged, from cargo's registry to a scratch workspace with this project's two patches.
+//! copied, unchanged, from cargo's registry to a scratch workspace with this project's patches. Of candle-flash-attn, which is CUDA,
+//! the tests alone are.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,7 +19,7 @@ use crate::shell;
 const TARGETS: [&str; 3] = ["gfx1100", "gfx1030", "gfx90a"];
 
 /// The crates, and the tests of them that use a device: unit tests (`lib`) and files in `tests/`.
-const CRATES: [(&str, &[&str]); 2] = [
+const CRATES: [(&str, &[&str]); 3] = [
     (
         "candle-core",
         &[
@@ -34,7 +35,11 @@ const CRATES: [(&str, &[&str]); 2] = [
         ],
     ),
     ("candle-nn", &["ops"]),
+    (FLASH_ATTN, &["flash_attn_tests"]),
 ];
+
+/// The crate of which only the tests are Candle's.
+const FLASH_ATTN: &str = "candle-flash-attn";
 
 /// Device tests whose names do not say so.
 const OTHER_NAMES: [&str; 2] =
@@ -52,8 +57,8 @@ fn right_value(test: &str) -> Option<&'static str> {
     CANDLE_IS_WRONG.iter().find(|(name, _)| *name == test).map(|(_, right)| *right)
 }
 
-/// How many there are in candle-core and candle-nn 0.11.1.
-const DEVICE_TESTS: usize = 124;
+/// How many there are in candle-core, candle-nn and candle-flash-attn 0.11.1.
+const DEVICE_TESTS: usize = 130;
 
 /// Runs Candle's device tests on each of the targets, and prints how many passed.
 pub fn tests(targets: &[String]) -> Result<()> {
@@ -152,14 +157,19 @@ pub fn scratch() -> Result<PathBuf> {
         if to.exists() {
             fs::remove_dir_all(&to).with_context(|| format!("cannot remove {}", to.display()))?;
         }
-        copy(&source(&ours, name)?, &to)?;
+        if name == FLASH_ATTN {
+            flash_attn(&ours, &to)?;
+        } else {
+            copy(&source(&ours, name)?, &to)?;
+        }
     }
     let manifest = fs::read_to_string(ours.join("Cargo.toml"))?;
     let (_, profile) = manifest.split_once("[profile.dev]").context("candle/Cargo.toml has no profile")?;
     let members = CRATES.map(|(name, _)| format!("{name:?}")).join(", ");
     let patch = |name: &str, path: &Path| format!("{name} = {{ path = {path:?} }}\n");
     let manifest = format!(
-        "[workspace]\nmembers = [{members}]\nresolver = \"3\"\n\n[patch.crates-io]\n{}{}{}\n[profile.dev]{profile}",
+        "[workspace]\nmembers = [{members}]\nresolver = \"3\"\n\n[patch.crates-io]\n{}{}{}{}\n[profile.dev]{profile}",
+        patch(FLASH_ATTN, &ours.join(FLASH_ATTN)),
         patch("candle-kernels", &ours.join("candle-kernels")),
         patch("cudarc", &ours.join("cudarc")),
         patch("candle-core", &scratch.join("candle-core")),
@@ -168,6 +178,30 @@ pub fn scratch() -> Result<PathBuf> {
     // The versions that this project is tested with.
     fs::copy(ours.join("Cargo.lock"), scratch.join("Cargo.lock"))?;
     Ok(scratch)
+}
+
+/// Makes a crate with the tests of the published candle-flash-attn, which the workspace in `ours` has a crate of its own in place of.
+fn flash_attn(ours: &Path, to: &Path) -> Result<()> {
+    let version = "0.11.1";
+    let project = tempfile::tempdir()?;
+    fs::create_dir(project.path().join("src"))?;
+    fs::write(project.path().join("src/lib.rs"), "")?;
+    let manifest = format!(
+        "[package]\nname = \"published\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n\
+         [dependencies]\n{FLASH_ATTN} = \"={version}\"\n\n[workspace]\n"
+    );
+    fs::write(project.path().join("Cargo.toml"), manifest)?;
+    fs::copy(ours.join("Cargo.lock"), project.path().join("Cargo.lock"))?;
+    copy(&source(project.path(), FLASH_ATTN)?.join("tests"), &to.join("tests"))?;
+    fs::create_dir(to.join("src"))?;
+    fs::write(to.join("src/lib.rs"), "")?;
+    let manifest = format!(
+        "[package]\nname = \"{FLASH_ATTN}-tests\"\nversion = \"{version}\"\nedition = \"2021\"\n\n[features]\ncuda = []\n\n\
+         [dev-dependencies]\nanyhow = \"1\"\n{FLASH_ATTN} = \"={version}\"\n\
+         candle = {{ version = \"={version}\", package = \"candle-core\", features = [\"cuda\"] }}\n\
+         candle-nn = {{ version = \"={version}\", features = [\"cuda\"] }}\n"
+    );
+    Ok(fs::write(to.join("Cargo.toml"), manifest)?)
 }
 
 /// Where cargo has unpacked a crate that the workspace in `folder` depends on.
@@ -207,7 +241,8 @@ pub fn build(scratch: &Path, targets: &[String], more: &[&str]) -> Result<Vec<Bi
     for (name, tests) in CRATES {
         let mut cargo = shell::cargo();
         cargo.current_dir(scratch).args(["test", "--quiet", "--no-run", "--message-format", "json"]);
-        cargo.args(["--package", name, "--features", "cuda", "--target-dir"]).arg(shell::target_dir());
+        let package = if name == FLASH_ATTN { "candle-flash-attn-tests" } else { name };
+        cargo.args(["--package", package, "--features", "cuda", "--target-dir"]).arg(shell::target_dir());
         cargo.args(more).env("CANDLE_AMDGPU_ARCHS", targets.join(","));
         for test in tests {
             match *test {
@@ -272,6 +307,7 @@ pub fn device_tests(list: &str) -> Vec<&str> {
             name.ends_with("_cuda")
                 || name.ends_with("_gpu")
                 || name.starts_with("quantized::cuda::")
+                || name.starts_with("flash_attn_")
                 || OTHER_NAMES.contains(name)
         })
         .collect()
@@ -289,10 +325,10 @@ mod tests {
     #[test]
     fn device_tests_are_told_from_the_others_by_name() {
         let list = "add_mul_cpu: test\nadd_mul_gpu: test\nquantized::cuda::test::cuda_mm: test\nqmm_cuda: test\n\
-                    transfers_cuda_to_device: test\ncuda_bench: bench\n\n5 tests, 1 benchmark\n";
+                    transfers_cuda_to_device: test\nflash_attn_varlen: test\ncuda_bench: bench\n\n6 tests, 1 benchmark\n";
         assert_eq!(
             device_tests(list),
-            ["add_mul_gpu", "quantized::cuda::test::cuda_mm", "qmm_cuda", "transfers_cuda_to_device"]
+            ["add_mul_gpu", "quantized::cuda::test::cuda_mm", "qmm_cuda", "transfers_cuda_to_device", "flash_attn_varlen"]
         );
     }
 

@@ -13,6 +13,7 @@ use std::path::{Path, absolute};
 use std::process::Command;
 
 use amdgpu_build::prebuilt::{self, Entry, Manifest};
+use amdgpu_build::Target;
 use amdgpu_build::toolchain::{self, Toolchain};
 use anyhow::{Context, Result, ensure};
 use lzma_rust2::{LzmaOptions, LzmaWriter};
@@ -35,7 +36,10 @@ const CRATES: [&str; 9] = [
 ];
 
 /// The crates that Candle is patched with, in `candle/`.
-const PATCHES: [&str; 2] = ["candle-kernels", "cudarc"];
+const PATCHES: [&str; 3] = [FLASH_ATTN, "candle-kernels", "cudarc"];
+
+/// The one that has kernels of its own.
+const FLASH_ATTN: &str = "candle-flash-attn";
 
 /// What operations of one's own need, beside them.
 const OPS: &str = "ops";
@@ -43,8 +47,8 @@ const OPS: &str = "ops";
 /// The folders that are copied for cargo to package, apart from hidden ones.
 const NOT_COPIED: [&str; 4] = ["benches", "candle", "guide", "target"];
 
-/// The folders whose files are the kernels' sources.
-const SOURCES: [&str; 3] = ["kernels", "kernels/device", "kernels/macros"];
+/// The folders whose files are the sources of what all kernels stand on.
+const SOURCES: [&str; 2] = ["kernels/device", "kernels/macros"];
 
 /// The targets of a package, one of each instruction set: crates.io takes 10 MB, and each has 1.2 MB. gfx906, gfx908, gfx950
 /// and gfx1010 are only included on request.
@@ -59,30 +63,10 @@ pub fn run(folder: &Path, gfx: &[String]) -> Result<()> {
         amdgpu_build::parse_targets(&names.join(",")).map_err(|error| anyhow::anyhow!("{error}"))?;
     let toolchain = toolchain::find()?;
     println!("Compiling the kernels for {} targets (the first time takes minutes each)", targets.len());
-    let cache = shell::target_dir().join("amdgpu");
-    let families = amdgpu_build::compile(&shell::workspace().join("kernels"), &cache, &targets, &shell::warn)
-        .map_err(|error| anyhow::anyhow!("{error}"))?;
-
     let stage = tempfile::tempdir()?;
     let root = stage.path().join("root");
     copy(shell::workspace(), &root)?;
-    let prebuilt = root.join(prebuilt::FOLDER);
-    let sources = prebuilt.join(prebuilt::SOURCES);
-    for folder in SOURCES {
-        copy(&shell::workspace().join(folder).join("src"), &sources.join(folder).join("src"))?;
-    }
-    let mut manifest = Manifest {
-        compiler: toolchain.versions(),
-        sources: prebuilt::checksum_of_folder(&sources)?,
-        objects: Vec::new(),
-    };
-    for family in &families {
-        for (gfx, path) in &family.objects {
-            manifest.objects.push(object(&family.name, gfx, path, &prebuilt, &toolchain)?);
-        }
-    }
-    let text = serde_json::to_string_pretty(&manifest)? + "\n";
-    fs::write(prebuilt.join(prebuilt::MANIFEST), text)?;
+    compiled("kernels", &targets, &toolchain, &root.join(prebuilt::FOLDER))?;
 
     let mut cargo = shell::cargo();
     cargo.args(["run", "--quiet", "--package", "amdgpu-conformance", "--example", "pack", "--"]);
@@ -104,7 +88,34 @@ pub fn run(folder: &Path, gfx: &[String]) -> Result<()> {
         println!("{}: {} kB", to.display(), to.metadata()?.len() / 1000);
         join(&folder.join(&package).join("Cargo.toml"))?;
     }
-    patches(folder)
+    patches(folder)?;
+    let flash_attn = folder.join("candle").join(FLASH_ATTN);
+    fs::remove_dir_all(flash_attn.join("kernels"))?;
+    let kernels = format!("candle/{FLASH_ATTN}/kernels");
+    compiled(&kernels, &targets, &toolchain, &flash_attn.join(prebuilt::FOLDER))
+}
+
+/// Compiles the kernels' crate in a folder of the workspace, and packs its code objects, beside its sources and those of the library.
+fn compiled(kernels: &str, targets: &[Target], toolchain: &Toolchain, to: &Path) -> Result<()> {
+    let cache = shell::target_dir().join("amdgpu");
+    let families = amdgpu_build::compile(&shell::workspace().join(kernels), &cache, targets, &shell::warn)
+        .map_err(|error| anyhow::anyhow!("{error}"))?;
+    let sources = to.join(prebuilt::SOURCES);
+    for folder in [&[kernels], &SOURCES[..]].concat() {
+        copy(&shell::workspace().join(folder).join("src"), &sources.join(folder).join("src"))?;
+    }
+    let mut manifest = Manifest {
+        compiler: toolchain.versions(),
+        sources: prebuilt::checksum_of_folder(&sources)?,
+        objects: Vec::new(),
+    };
+    for family in &families {
+        for (gfx, path) in &family.objects {
+            manifest.objects.push(object(&family.name, gfx, path, to, toolchain)?);
+        }
+    }
+    let text = serde_json::to_string_pretty(&manifest)? + "\n";
+    Ok(fs::write(to.join(prebuilt::MANIFEST), text)?)
 }
 
 /// The folder of an unpacked crate, among the others.
@@ -147,7 +158,7 @@ fn patches(folder: &Path) -> Result<()> {
         }
     }
     fs::write(to.join("Cargo.toml"), toml::to_string(&manifest)?)?;
-    println!("{}: {}, for [patch.crates-io], and {OPS}", to.display(), PATCHES.join(" and "));
+    println!("{}: {}, for [patch.crates-io], and {OPS}", to.display(), PATCHES.join(", "));
     Ok(())
 }
 

@@ -39,7 +39,8 @@ fn run<T: Element>(stream: &Stream, ty: Type, of: fn(f32) -> T, to: fn(T) -> f32
     let k = fill(2, s.batch * s.keys * s.kv_heads * s.dim)?;
     let v = fill(3, s.batch * s.keys * s.kv_heads * s.dim)?;
     let mut out = DeviceBuffer::<T>::alloc(stream, q.len())?;
-    let strides = |rows: usize, heads: usize| Strides { batch: rows * heads * s.dim, row: heads * s.dim, head: s.dim };
+    let strides =
+        |rows: usize, heads: usize| Strides { batch: rows * heads * s.dim, row: heads * s.dim, head: s.dim };
     let attention = Attention {
         ty,
         q: q.as_ptr().cast(),
@@ -124,7 +125,15 @@ fn main() -> Result<()> {
         for causal in [false, true] {
             for tokens in [1024, 2048, 4096, 8192, 16_384] {
                 let batch = 16_384 / tokens;
-                all.push(Sizes { batch, queries: tokens, keys: tokens, kv_heads: 2048 / dim, group: 1, dim, causal });
+                all.push(Sizes {
+                    batch,
+                    queries: tokens,
+                    keys: tokens,
+                    kv_heads: 2048 / dim,
+                    group: 1,
+                    dim,
+                    causal,
+                });
             }
         }
     }
@@ -135,7 +144,9 @@ fn main() -> Result<()> {
             }
         }
     }
-    for sizes in all.into_iter().filter(|sizes| sizes.keys <= most || sizes.queries == 1 && sizes.keys <= 2 * most) {
+    for sizes in
+        all.into_iter().filter(|sizes| sizes.keys <= most || sizes.queries == 1 && sizes.keys <= 2 * most)
+    {
         if half {
             run(&stream, Type::F16, f16::from_f32, f16::to_f32, sizes)?;
         } else {

@@ -5,9 +5,9 @@ use std::ptr;
 
 use candle_amdgpu::{DeviceBuffer, Error, LaunchConfig, Module, Result, Stream};
 
-use crate::kernels::forward::Problem;
 use crate::kernels::decode::MODULE as DECODE;
 use crate::kernels::forward::MODULE as FORWARD;
+use crate::kernels::forward::Problem;
 
 /// The type of Q, K, V and the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,7 +104,8 @@ fn parts(stream: &Stream, attention: &Attention, rows: u32) -> u32 {
 /// If no kernel has the dimension, or what the launch reports.
 pub unsafe fn run(stream: &Stream, attention: &Attention, way: Way) -> Result<()> {
     let Attention { ty, problem, kv_heads, batch, .. } = *attention;
-    let dimension = DIMENSIONS.into_iter().find(|&d| problem.dim <= d).filter(|_| problem.dim.is_multiple_of(8));
+    let dimension =
+        DIMENSIONS.into_iter().find(|&d| problem.dim <= d).filter(|_| problem.dim.is_multiple_of(8));
     let Some(dimension) = dimension else {
         return Err(Error::BadShape {
             kernel: "flash_forward".to_owned(),
@@ -144,7 +145,12 @@ pub unsafe fn run(stream: &Stream, attention: &Attention, way: Way) -> Result<()
     unsafe { launch(stream, &DECODE, &name, &args)? };
     if splits > 1 {
         let name = format!("flash_combine_{}", ty.name());
-        let args = [&sizes[..], &[arg(&dimension), arg(&splits), arg(&parts_at), arg(&logs_at)], &memory[3..], &masks[1..2]];
+        let args = [
+            &sizes[..],
+            &[arg(&dimension), arg(&splits), arg(&parts_at), arg(&logs_at)],
+            &memory[3..],
+            &masks[1..2],
+        ];
         // SAFETY: as promised by the caller; the parts are freed on the stream, behind the kernel.
         unsafe { launch(stream, &DECODE, &name, &args.concat())? };
     }

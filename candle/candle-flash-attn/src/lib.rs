@@ -142,7 +142,16 @@ pub fn flash_attn_varlen(
 ) -> Result<Tensor> {
     let right = causal.then_some(0);
     flash_attn_varlen_windowed(
-        q, k, v, seqlens_q, seqlens_k, max_seqlen_q, max_seqlen_k, softmax_scale, None, right,
+        q,
+        k,
+        v,
+        seqlens_q,
+        seqlens_k,
+        max_seqlen_q,
+        max_seqlen_k,
+        softmax_scale,
+        None,
+        right,
     )
 }
 

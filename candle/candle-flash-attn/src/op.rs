@@ -6,9 +6,7 @@ use candle_amdgpu::DeviceWrite;
 use candle_amdgpu_ops::{DeviceExt, Scalar, StorageExt, WrapErr, unsupported};
 use candle_core::backend::BackendStorage;
 use candle_core::cuda_backend::CudaDType;
-use candle_core::{
-    CpuStorage, CudaStorage, CustomOp3, DType, Layout, Result, Shape, Storage, Tensor, bail,
-};
+use candle_core::{CpuStorage, CudaStorage, CustomOp3, DType, Layout, Result, Shape, Storage, Tensor, bail};
 use half::{bf16, f16};
 
 use crate::kernels::forward::{Problem, Strides};
@@ -29,7 +27,8 @@ pub(crate) fn aligned(tensor: &Tensor) -> Result<Tensor> {
 fn is_aligned(layout: &Layout) -> bool {
     let Some((&1, outer)) = layout.stride().split_last() else { return true };
     let strides = outer.iter().zip(layout.dims()).filter(|&(_, &size)| size > 1);
-    layout.start_offset().is_multiple_of(CHUNK) && strides.map(|(stride, _)| stride).all(|s| s.is_multiple_of(CHUNK))
+    layout.start_offset().is_multiple_of(CHUNK)
+        && strides.map(|(stride, _)| stride).all(|s| s.is_multiple_of(CHUNK))
 }
 
 /// Operands as the kernels take them.
@@ -49,7 +48,10 @@ impl Operands<'_> {
     fn check(&self, op: &str) -> Result<()> {
         for (name, layout) in ["q", "k", "v"].into_iter().zip(self.layouts) {
             if layout.dims().last().is_some_and(|&size| size > 1) && layout.stride().last() != Some(&1) {
-                bail!("{op}: the elements of a head of {name} must be contiguous, but the strides are {:?}", layout.stride())
+                bail!(
+                    "{op}: the elements of a head of {name} must be contiguous, but the strides are {:?}",
+                    layout.stride()
+                )
             }
             if !is_aligned(layout) {
                 bail!(
@@ -118,7 +120,10 @@ fn slopes(op: &str, slopes: Option<&Tensor>, heads: usize) -> Result<*const f32>
             bail!("{op}: alibi_slopes must be of f32, not {:?}", slopes.dtype())
         }
         if slopes.dims() != [heads] {
-            bail!("{op}: alibi_slopes must have the shape ({heads}), a slope for each head, not {:?}", slopes.shape())
+            bail!(
+                "{op}: alibi_slopes must have the shape ({heads}), a slope for each head, not {:?}",
+                slopes.shape()
+            )
         }
         if !slopes.is_contiguous() {
             bail!("{op}: alibi_slopes must be contiguous")
@@ -128,7 +133,10 @@ fn slopes(op: &str, slopes: Option<&Tensor>, heads: usize) -> Result<*const f32>
 }
 
 /// Launches, and returns the output, contiguous and of the shape of Q.
-fn launch<T: Scalar + CudaDType>(operands: &Operands, mut attention: Attention) -> Result<(CudaStorage, Shape)> {
+fn launch<T: Scalar + CudaDType>(
+    operands: &Operands,
+    mut attention: Attention,
+) -> Result<(CudaStorage, Shape)> {
     let shape = operands.layouts[0].shape().clone();
     let device = operands.storages[0].device();
     let mut out = device.uninit::<T>(shape.elem_count())?;
@@ -158,7 +166,12 @@ impl FlashAttn {
         let op = self.name();
         let [q, k, v] = operands.layouts;
         if [q, k, v].iter().any(|layout| layout.dims().len() != 4) {
-            bail!("{op}: q, k and v must have four dimensions, but have the shapes {:?}, {:?} and {:?}", q.shape(), k.shape(), v.shape())
+            bail!(
+                "{op}: q, k and v must have four dimensions, but have the shapes {:?}, {:?} and {:?}",
+                q.shape(),
+                k.shape(),
+                v.shape()
+            )
         }
         let (batch, queries, heads, head_size) = q.shape().dims4()?;
         let (_, keys, kv_heads, _) = k.shape().dims4()?;
@@ -243,7 +256,10 @@ impl FlashAttnVarLen {
     fn batch(&self, op: &str) -> Result<usize> {
         for (name, starts) in ["seqlens_q", "seqlens_k"].into_iter().zip(&self.starts) {
             if starts.dims().len() != 1 || starts.dims()[0] < 2 {
-                bail!("{op}: {name} must have one dimension and at least two elements, but has the shape {:?}", starts.shape())
+                bail!(
+                    "{op}: {name} must have one dimension and at least two elements, but has the shape {:?}",
+                    starts.shape()
+                )
             }
             if !starts.is_contiguous() {
                 bail!("{op}: {name} must be contiguous")
@@ -251,7 +267,9 @@ impl FlashAttnVarLen {
         }
         let [q, k] = self.starts.each_ref().map(|starts| starts.dims()[0]);
         if q != k {
-            bail!("{op}: seqlens_q has {q} elements, and seqlens_k {k}: both have one more than there are sequences")
+            bail!(
+                "{op}: seqlens_q has {q} elements, and seqlens_k {k}: both have one more than there are sequences"
+            )
         }
         Ok(q - 1)
     }
@@ -308,7 +326,10 @@ impl FlashAttnVarLen {
             }
             let dims = tensor.dims();
             if dims.len() != 3 || dims[0] != batch || dims[2] != 2 || !tensor.is_contiguous() {
-                bail!("{op}: mm_prefix_ranges must have the shape ({batch}, ranges, 2) and be contiguous, not {:?}", tensor.shape())
+                bail!(
+                    "{op}: mm_prefix_ranges must have the shape ({batch}, ranges, 2) and be contiguous, not {:?}",
+                    tensor.shape()
+                )
             }
             ranges = [size(op, dims[1])?, size(op, 2 * dims[1])?];
         }

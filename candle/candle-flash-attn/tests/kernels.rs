@@ -38,7 +38,9 @@ fn queries_without_keys_have_zeros() {
 fn a_window_ends_where_it_says() {
     // Around the borders of a tile, where a mask that is off by one shows.
     for way in [Way::Forward, Way::Split(1)] {
-        for (left, right) in [(Some(63), None), (Some(64), Some(0)), (None, Some(31)), (Some(0), Some(0)), (Some(1), Some(2))] {
+        for (left, right) in
+            [(Some(63), None), (Some(64), Some(0)), (None, Some(31)), (Some(0), Some(0)), (Some(1), Some(2))]
+        {
             let case = Case { way, lengths: vec![[66, 130]], left, right, dim: 32, ..Case::default() };
             case.check().unwrap();
         }

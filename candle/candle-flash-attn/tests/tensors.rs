@@ -21,7 +21,14 @@ fn random(shape: &[usize], seed: u64, dtype: DType, device: &Device) -> Result<T
 
 /// Attention of (batch, position, head, element) on the CPU, of the same rounded numbers. `bias` is added to the scores of (head,
 /// query, key).
-fn model(q: &Tensor, k: &Tensor, v: &Tensor, scale: f64, bias: Option<&Tensor>, softcap: Option<f64>) -> Result<Tensor> {
+fn model(
+    q: &Tensor,
+    k: &Tensor,
+    v: &Tensor,
+    scale: f64,
+    bias: Option<&Tensor>,
+    softcap: Option<f64>,
+) -> Result<Tensor> {
     let cpu = |x: &Tensor| x.to_device(&Device::Cpu)?.to_dtype(DType::F32)?.transpose(1, 2)?.contiguous();
     let (q, k, v) = (cpu(q)?, cpu(k)?, cpu(v)?);
     let group = q.dims()[1] / k.dims()[1];
@@ -81,7 +88,8 @@ fn sequences_of_one_length() -> Result<()> {
                 let window = mask(33, 50, |p, j| p - 9 <= j && j <= p + 4)?;
                 near(flash_attn_windowed(&q, &k, &v, 0.125, Some(9), Some(4))?, Some(&window), None)?;
                 let slopes = [0.5_f32, 0.25, 0.125, 0.0625];
-                let distance = |n: usize| -(((n / 50 % 33) as f32 + 17.0) - (n % 50) as f32).abs() * slopes[n / 1650];
+                let distance =
+                    |n: usize| -(((n / 50 % 33) as f32 + 17.0) - (n % 50) as f32).abs() * slopes[n / 1650];
                 let bias: Vec<f32> = (0..4 * 33 * 50).map(distance).collect();
                 let bias = Tensor::from_vec(bias, (1, 4, 33, 50), &Device::Cpu)?;
                 let slopes = Tensor::new(&slopes, &device)?;
@@ -125,18 +133,27 @@ fn sequences_of_different_lengths_and_pages() -> Result<()> {
         let v = random(&[135, 2, 64], 9, DType::BF16, &device)?;
         let seqlens_q = Tensor::new(of_q.clone(), &device)?;
         let seqlens_k = Tensor::new(of_k.clone(), &device)?;
-        let expected = |bias: &dyn Fn(usize, usize) -> Result<Tensor>, softcap: Option<f64>| -> Result<Tensor> {
-            let part = |x: &Tensor, starts: &[u32], i: usize| {
-                x.narrow(0, starts[i] as usize, (starts[i + 1] - starts[i]) as usize)?.unsqueeze(0)
+        let expected =
+            |bias: &dyn Fn(usize, usize) -> Result<Tensor>, softcap: Option<f64>| -> Result<Tensor> {
+                let part = |x: &Tensor, starts: &[u32], i: usize| {
+                    x.narrow(0, starts[i] as usize, (starts[i + 1] - starts[i]) as usize)?.unsqueeze(0)
+                };
+                let parts: Result<Vec<Tensor>> = (0..3)
+                    .map(|i| {
+                        let bias = bias(lengths_q[i], lengths_k[i])?;
+                        model(
+                            &part(&q, &of_q, i)?,
+                            &part(&k, &of_k, i)?,
+                            &part(&v, &of_k, i)?,
+                            0.2,
+                            Some(&bias),
+                            softcap,
+                        )?
+                        .i(0)
+                    })
+                    .collect();
+                Tensor::cat(&parts?, 0)
             };
-            let parts: Result<Vec<Tensor>> = (0..3)
-                .map(|i| {
-                    let bias = bias(lengths_q[i], lengths_k[i])?;
-                    model(&part(&q, &of_q, i)?, &part(&k, &of_k, i)?, &part(&v, &of_k, i)?, 0.2, Some(&bias), softcap)?.i(0)
-                })
-                .collect();
-            Tensor::cat(&parts?, 0)
-        };
         let causal = |queries: usize, keys: usize| mask(queries, keys, |p, j| j <= p);
         let all = |queries: usize, keys: usize| mask(queries, keys, |_, _| true);
         let found = flash_attn_varlen(&q, &k, &v, &seqlens_q, &seqlens_k, 40, 70, 0.2, true)?;
@@ -147,11 +164,32 @@ fn sequences_of_different_lengths_and_pages() -> Result<()> {
         let found = flash_attn_varlen_alibi(&q, &k, &v, &slopes, &seqlens_q, &seqlens_k, 40, 70, 0.2, true)?;
         assert_near(&found, &expected(&causal, None)?, 1.6e-2);
         let found = flash_attn_varlen_alibi_windowed(
-            &q, &k, &v, &slopes, &seqlens_q, &seqlens_k, 40, 70, 0.2, None, Some(0),
+            &q,
+            &k,
+            &v,
+            &slopes,
+            &seqlens_q,
+            &seqlens_k,
+            40,
+            70,
+            0.2,
+            None,
+            Some(0),
         )?;
         assert_near(&found, &expected(&causal, None)?, 1.6e-2);
         let found = flash_attn_varlen_alibi_windowed_softcap(
-            &q, &k, &v, None, &seqlens_q, &seqlens_k, 40, 70, 0.2, None, Some(0), 0.9,
+            &q,
+            &k,
+            &v,
+            None,
+            &seqlens_q,
+            &seqlens_k,
+            40,
+            70,
+            0.2,
+            None,
+            Some(0),
+            0.9,
         )?;
         assert_near(&found, &expected(&causal, Some(0.9))?, 1.6e-2);
 
@@ -160,7 +198,11 @@ fn sequences_of_different_lengths_and_pages() -> Result<()> {
         let paged = |x: &Tensor| -> Result<Tensor> {
             let mut pages = vec![Tensor::zeros((32, 2, 64), DType::BF16, &device)?; 6];
             for (i, of) in [&[4_usize][..], &[2, 0], &[5, 1, 3]].into_iter().enumerate() {
-                let whole = x.narrow(0, of_k[i] as usize, lengths_k[i])?.pad_with_zeros(0, 0, 32 * of.len() - lengths_k[i])?;
+                let whole = x.narrow(0, of_k[i] as usize, lengths_k[i])?.pad_with_zeros(
+                    0,
+                    0,
+                    32 * of.len() - lengths_k[i],
+                )?;
                 for (n, &page) in of.iter().enumerate() {
                     pages[page] = whole.narrow(0, 32 * n, 32)?;
                 }
@@ -176,7 +218,11 @@ fn sequences_of_different_lengths_and_pages() -> Result<()> {
         assert_near(&run(None, Some(0))?, &expected(&causal, None)?, 1.6e-2);
         let ranges = Tensor::new(&[[[15_i32, 20]], [[10, 30]], [[0, 0]]], &device)?;
         let seen = |queries: usize, keys: usize| {
-            let range = match keys { 20 => 15..20, 45 => 10..30, _ => 0..0 };
+            let range = match keys {
+                20 => 15..20,
+                45 => 10..30,
+                _ => 0..0,
+            };
             mask(queries, keys, move |p, j| j <= p || range.contains(&p) && range.contains(&j))
         };
         assert_near(&run(Some(&ranges), Some(0))?, &expected(&seen, None)?, 1.6e-2);
@@ -200,11 +246,20 @@ fn errors_say_what_does_not_fit() -> Result<()> {
     let run = |q: &Tensor, k: &Tensor, v: &Tensor| flash_attn(q, k, v, 1.0, false);
     refused(run(&make(&[1, 4, 4, 64], DType::F32)?, &k, &k), "F32");
     refused(run(&f16(&[4, 4, 64])?, &k, &k), "must have four dimensions");
-    refused(run(&q, &f16(&[1, 6, 3, 64])?, &f16(&[1, 6, 3, 64])?), "the 3 heads of k and v must divide the 4 of q");
+    refused(
+        run(&q, &f16(&[1, 6, 3, 64])?, &f16(&[1, 6, 3, 64])?),
+        "the 3 heads of k and v must divide the 4 of q",
+    );
     refused(run(&q, &f16(&[2, 6, 2, 64])?, &k), "do not fit each other");
     refused(run(&q, &k, &f16(&[1, 7, 2, 64])?), "do not fit each other");
-    refused(run(&f16(&[1, 4, 4, 60])?, &f16(&[1, 6, 2, 60])?, &f16(&[1, 6, 2, 60])?), "a multiple of 8, but these have 60");
-    refused(run(&f16(&[1, 4, 1, 520])?, &f16(&[1, 6, 1, 520])?, &f16(&[1, 6, 1, 520])?), "up to 512 elements");
+    refused(
+        run(&f16(&[1, 4, 4, 60])?, &f16(&[1, 6, 2, 60])?, &f16(&[1, 6, 2, 60])?),
+        "a multiple of 8, but these have 60",
+    );
+    refused(
+        run(&f16(&[1, 4, 1, 520])?, &f16(&[1, 6, 1, 520])?, &f16(&[1, 6, 1, 520])?),
+        "up to 512 elements",
+    );
     refused(run(&q.transpose(2, 3)?, &k, &k), "do not fit");
     let across = f16(&[1, 4, 64, 4])?.transpose(2, 3)?;
     refused(run(&across, &k, &k), "the elements of a head of q must be contiguous");
@@ -227,7 +282,9 @@ fn errors_say_what_does_not_fit() -> Result<()> {
     let pages = f16(&[3, 32, 2, 64])?;
     let paged = |table: &Tensor, page: usize, ranges: Option<&Tensor>| {
         let s = starts(2)?;
-        flash_attn_varlen_paged_windowed(&q, &pages, &pages, &s, &s, table, ranges, 9, 90, 1.0, None, None, page, None)
+        flash_attn_varlen_paged_windowed(
+            &q, &pages, &pages, &s, &s, table, ranges, 9, 90, 1.0, None, None, page, None,
+        )
     };
     refused(paged(&make(&[1, 3], DType::U32)?, 16, None), "page_block_size must be a multiple of 32");
     refused(paged(&make(&[2, 3], DType::U32)?, 32, None), "block_table must have the shape (1, pages)");
@@ -235,6 +292,9 @@ fn errors_say_what_does_not_fit() -> Result<()> {
     refused(paged(&make(&[1, 3], DType::I64)?, 32, None), "block_table must be of u32 or i32");
     let table = make(&[1, 3], DType::U32)?;
     refused(paged(&table, 32, Some(&make(&[1, 1, 2], DType::U32)?)), "mm_prefix_ranges must be of i32");
-    refused(paged(&table, 32, Some(&make(&[2, 1, 2], DType::I32)?)), "mm_prefix_ranges must have the shape (1, ranges, 2)");
+    refused(
+        paged(&table, 32, Some(&make(&[2, 1, 2], DType::I32)?)),
+        "mm_prefix_ranges must have the shape (1, ranges, 2)",
+    );
     Ok(())
 }

@@ -60,7 +60,8 @@ impl<T: Half> Sink for Split<T> {
 /// Number of a row's first place among the parts: `split` of `splits` is the outermost, then come the batch, the head and the row.
 #[inline(always)]
 fn place(rows: u32, kv_heads: u32, batches: u32, [split, batch, kv_head]: [u32; 3]) -> usize {
-    ((split as usize * batches as usize + batch as usize) * kv_heads as usize + kv_head as usize) * rows as usize
+    ((split as usize * batches as usize + batch as usize) * kv_heads as usize + kv_head as usize)
+        * rows as usize
 }
 
 /// Attention for few queries: what `flash_forward` computes, with the keys in `splits` parts. If there are several, `parts` has room for
@@ -186,7 +187,10 @@ pub unsafe fn flash_combine<T: Half>(
                 split += 1;
             }
             let inverse = if weights == 0.0 { 0.0 } else { 1.0 / weights };
-            let words = [T::pair(sums[0] * inverse, sums[1] * inverse), T::pair(sums[2] * inverse, sums[3] * inverse)];
+            let words = [
+                T::pair(sums[0] * inverse, sums[1] * inverse),
+                T::pair(sums[2] * inverse, sums[3] * inverse),
+            ];
             amdgpu_device::memory::store(output.at(row).wrapping_add(column as usize).cast::<u32>(), words);
             if column == 0 {
                 let log = if weights == 0.0 { f32::NEG_INFINITY } else { offset + log2(weights) };

@@ -205,13 +205,14 @@ pub(crate) unsafe fn products<T: Half, const N: usize>(
         } else if const { CHUNKS == 4 } {
             // All lanes of a half read the same chunk at the same time. Their addresses are not to be kept in registers.
             let lane = forget(lane);
-            each8!(RESULTS, R => {
-                let row = column_of::<T>(lane, R);
-                each4!(4, C => {
-                    let chunk = load(at(row, C as u32).cast::<u32>());
-                    each2!(N, I => sums[I][R] = T::dot(chunk, queries[I][C % CHUNKS], sums[I][R]));
+            each4!(4, C => {
+                // Nor what numbers of 16 bits are as 32.
+                let mut queries = queries;
+                each2!(N, I => queries[I][C % CHUNKS] = queries[I][C % CHUNKS].map(forget));
+                each8!(RESULTS, R => {
+                    let chunk = load(at(column_of::<T>(lane, R), C as u32).cast::<u32>());
+                    each2!(N, I => sums[I][R] = now(T::dot(chunk, queries[I][C % CHUNKS], sums[I][R])));
                 });
-                each2!(N, I => sums[I][R] = now(sums[I][R]));
             });
         } else {
             sums = in_parts::<T, N>(lane, at, queries, sums);

@@ -19,11 +19,7 @@
 //! It compiles for the host too, for rust-analyzer, clippy and documentation.
 
 #![no_std]
-#![cfg_attr(
-    target_arch = "nvptx64",
-    feature(asm_experimental_arch),
-    allow(internal_features)
-)]
+#![cfg_attr(target_arch = "nvptx64", feature(asm_experimental_arch), allow(internal_features))]
 
 /// Macros that write a body out for each number below a constant, up to the one in the macro's name: copies that are not needed take the
 /// compiler's time, too.

@@ -32,7 +32,11 @@ impl Mask {
     /// The first behind it.
     #[inline(always)]
     pub(crate) fn end(&self, position: i32) -> i32 {
-        if self.right < 0 { self.keys } else { position.saturating_add(self.right).saturating_add(1).min(self.keys) }
+        if self.right < 0 {
+            self.keys
+        } else {
+            position.saturating_add(self.right).saturating_add(1).min(self.keys)
+        }
     }
 
     /// A range: its first position, and the first behind it.

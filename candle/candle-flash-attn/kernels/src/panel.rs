@@ -86,8 +86,9 @@ impl<T: Copy> Sequence<T> {
     /// As for [`block`](Self::block).
     #[inline(always)]
     unsafe fn tile(self, first: u32) -> Tile<T> {
+        let mut blocks = [self.at; 4];
         // SAFETY: the caller's
-        let blocks = [0, 1, 2, 3].map(|i| unsafe { self.block(first / 32 + i) });
+        each4!(4, I => blocks[I] = unsafe { self.block(first / 32 + I as u32) });
         Tile { sequence: self, first, blocks }
     }
 }
@@ -139,14 +140,26 @@ impl<T: Copy> Tile<T> {
 /// Most chunks that a lane carries in registers.
 const CARRIED: usize = 8;
 
-/// A lane's number. In waves of 32, whose lanes have fewer registers, addresses are computed anew in each step.
+/// A lane's number. Where lanes have no more than 256 registers, what is computed from it is computed anew in each step.
 #[inline(always)]
-fn anew(lane: u32) -> u32 {
-    if NVIDIA || wave::SIZE == 64 { lane } else { forget(lane) }
+pub(crate) fn anew(lane: u32) -> u32 {
+    if wave::SIZE == 64 { lane } else { forget(lane) }
 }
 
 /// Chunks on their way.
 pub(crate) type Carried = [Chunk; CARRIED];
+
+/// The number by which PTX knows a place in workgroup memory.
+#[cfg(target_arch = "nvptx64")]
+#[inline(always)]
+fn shared(place: *const Chunk) -> u32 {
+    // SAFETY: a conversion
+    unsafe {
+        let number: u64;
+        core::arch::asm!("cvta.to.shared.u64 {}, {};", out(reg64) number, in(reg64) place, options(pure, nomem));
+        number as u32
+    }
+}
 
 /// Begins to copy 16 bytes to workgroup memory, or zeros.
 ///
@@ -154,13 +167,64 @@ pub(crate) type Carried = [Chunk; CARRIED];
 /// Both can be accessed, the addresses are multiples of 16.
 #[cfg(target_arch = "nvptx64")]
 #[inline(always)]
-unsafe fn copy(to: *mut Chunk, from: *const u8, exists: bool) {
+unsafe fn copy(to: u32, from: *const u8, exists: bool) {
     // SAFETY: the caller's
     unsafe {
-        core::arch::asm!(
-            "{{ .reg .u64 %to; .reg .u32 %to32; .reg .u64 %from; cvta.to.shared.u64 %to, {}; cvt.u32.u64 %to32, %to;",
-            "cvta.to.global.u64 %from, {}; cp.async.cg.shared.global [%to32], [%from], 16, {}; }}",
-            in(reg64) to, in(reg64) from, in(reg32) if exists { 16_u32 } else { 0 });
+        core::arch::asm!("cp.async.cg.shared.global [{}], [{}], 16, {};",
+            in(reg32) to, in(reg64) from, in(reg32) if exists { 16_u32 } else { 0 });
+    }
+}
+
+/// On NVIDIA GPUs: begins to copy `ROWS` rows of `PER_ROW` chunks, from chunk `from` on, of the tile that begins with position `first`.
+///
+/// Where all of them exist and follow each other, a lane's next chunk is as far from its last as any other.
+///
+/// # Safety
+/// The sequence is there, and nobody uses the memory at `to`.
+#[cfg(target_arch = "nvptx64")]
+#[inline(always)]
+unsafe fn copy_tile<T: Half>(
+    [rows, per_row, lanes]: [usize; 3],
+    lane: u32,
+    sequence: Sequence<T>,
+    first: u32,
+    from: u32,
+    to: *mut Chunk,
+) {
+    let count = rows * per_row / lanes;
+    let to = shared(to);
+    let width = per_row as u32;
+    // SAFETY: the caller's
+    unsafe {
+        let whole = first + rows as u32 <= sequence.count && from + width <= sequence.chunks;
+        if whole && sequence.table.is_null() && lanes.is_multiple_of(4 * per_row) && count.is_multiple_of(2) {
+            let (row, chunk) = (lane / width, lane % width);
+            let at =
+                sequence.at.wrapping_add((first + row) as usize * sequence.row + (from + chunk) as usize * 8);
+            let rows = lanes / per_row;
+            let step = rows * sequence.row;
+            // Four rows on, a chunk has another place among eight; eight rows on, the same.
+            let mut to = [row, row + rows as u32].map(|row| to + 16 * place(width, row, chunk));
+            let mut at = at;
+            let mut i = 0;
+            while i < count {
+                copy(to[0], at.cast(), true);
+                copy(to[1], at.wrapping_add(step).cast(), true);
+                at = at.wrapping_add(2 * step);
+                to = to.map(|to| to + 32 * lanes as u32);
+                i += 2;
+            }
+            return;
+        }
+        let tile = sequence.tile(first);
+        let mut i = 0;
+        while i < count {
+            let number = lane + (i * lanes) as u32;
+            let (row, chunk) = (number / width, number % width);
+            let exists = tile.exists(row, from + chunk);
+            copy(to + 16 * place(width, row, chunk), tile.at::<128>(row, from + chunk).cast(), exists);
+            i += 1;
+        }
     }
 }
 
@@ -182,6 +246,7 @@ impl<const D: usize, const FEW: bool> KeyLoader<D, FEW> {
     /// Chunks of a row of the panel.
     const PER_ROW: usize = Plan::<D, FEW>::PANEL / 8;
     const LANES: usize = Plan::<D, FEW>::LANES;
+    const CARRIED: usize = Plan::<D, FEW>::CARRIED;
     /// Chunks of a lane.
     const COUNT: usize = {
         assert!((Self::KEYS * Self::PER_ROW).is_multiple_of(Self::LANES));
@@ -210,22 +275,13 @@ impl<const D: usize, const FEW: bool> KeyLoader<D, FEW> {
         let lane = anew(lane);
         // SAFETY: the caller's
         unsafe {
-            let tile = keys.tile(first);
             if NVIDIA {
                 #[cfg(target_arch = "nvptx64")]
-                {
-                    let mut i = 0;
-                    while i < Self::COUNT {
-                        let (row, chunk) = Self::of_lane(lane, i);
-                        let to = to.add(place(const { Self::PER_ROW as u32 }, row, chunk) as usize);
-                        let exists = from + chunk < keys.chunks;
-                        copy(to, tile.at::<{ 128 }>(row, from + chunk).cast(), exists);
-                        i += 1;
-                    }
-                }
+                copy_tile([Self::KEYS, Self::PER_ROW, Self::LANES], lane, keys, first, from, to);
             } else {
                 let _ = to;
-                each8!(CARRIED, I => if const { I < Self::COUNT } {
+                let tile = keys.tile(first);
+                each8!(Self::CARRIED, I => if const { I < Self::COUNT } {
                     let (row, chunk) = Self::of_lane(lane, I);
                     carried[I] = Self::load(&tile, row, from + chunk);
                 });
@@ -266,11 +322,11 @@ impl<const D: usize, const FEW: bool> KeyLoader<D, FEW> {
         }
         let lane = anew(lane);
         // SAFETY: the caller's
-        each8!(CARRIED, I => if const { I < Self::COUNT } { unsafe { Self::put(lane, I, to, carried[I]) } });
-        if const { Self::COUNT > CARRIED } {
+        each8!(Self::CARRIED, I => if const { I < Self::COUNT } { unsafe { Self::put(lane, I, to, carried[I]) } });
+        if const { Self::COUNT > Self::CARRIED } {
             // SAFETY: the caller's
             let tile = unsafe { keys.tile(first) };
-            let mut i = CARRIED;
+            let mut i = Self::CARRIED;
             while i < Self::COUNT {
                 let mut some = [[0; 4]; 4];
                 each4!(4, J => {
@@ -321,7 +377,7 @@ impl<const D: usize, const FEW: bool> ValueLoader<D, FEW> {
     /// Blocks of a lane, and those that it carries.
     const COUNT: usize = Self::BLOCKS.div_ceil(Self::LANES);
     const CARRIED: usize = {
-        let most = CARRIED / Self::TOGETHER;
+        let most = Plan::<D, FEW>::CARRIED / Self::TOGETHER;
         if Self::COUNT < most { Self::COUNT } else { most }
     };
 
@@ -357,30 +413,17 @@ impl<const D: usize, const FEW: bool> ValueLoader<D, FEW> {
         let lane = anew(lane);
         // SAFETY: the caller's
         unsafe {
-            let tile = values.tile(first);
             if NVIDIA {
                 #[cfg(target_arch = "nvptx64")]
-                {
-                    let mut i = 0;
-                    while i < const { Self::KEYS * Self::ACROSS / Self::LANES } {
-                        let number = lane + (i * Self::LANES) as u32;
-                        let across = const { Self::ACROSS as u32 };
-                        let (row, chunk) = (number / across, number % across);
-                        let to = to.add(place(across, row, chunk) as usize);
-                        let exists = tile.exists(row, from + chunk);
-                        copy(to, tile.at::<{ 128 }>(row, from + chunk).cast(), exists);
-                        i += 1;
-                    }
-                }
+                copy_tile([Self::KEYS, Self::ACROSS, Self::LANES], lane, values, first, from, to);
             } else {
                 let _ = to;
-                each4!(4, B => if const { B < Self::CARRIED } {
-                    if Self::exists(lane, B) {
-                        let block = Self::load(&tile, lane, B, from);
-                        each8!(8, E => if const { E < Self::TOGETHER } {
-                            carried[(B * Self::TOGETHER + E) % CARRIED] = block[E];
-                        });
-                    }
+                let tile = values.tile(first);
+                each4!(4, B => if const { B < Self::CARRIED } && Self::exists(lane, B) {
+                    let block = Self::load(&tile, lane, B, from);
+                    each8!(8, E => if const { E < Self::TOGETHER } {
+                        carried[(B * Self::TOGETHER + E) % CARRIED] = block[E];
+                    });
                 });
             }
         }
@@ -426,14 +469,12 @@ impl<const D: usize, const FEW: bool> ValueLoader<D, FEW> {
         let lane = anew(lane);
         // SAFETY: the caller's
         unsafe {
-            each4!(4, B => if const { B < Self::CARRIED } {
-                if Self::exists(lane, B) {
-                    let mut block = [[0; 4]; CARRIED];
-                    each8!(8, E => if const { E < Self::TOGETHER } {
-                        block[E] = carried[(B * Self::TOGETHER + E) % CARRIED];
-                    });
-                    Self::put(block, lane, B, to);
-                }
+            each4!(4, B => if const { B < Self::CARRIED } && Self::exists(lane, B) {
+                let mut block = [[0; 4]; CARRIED];
+                each8!(8, E => if const { E < Self::TOGETHER } {
+                    block[E] = carried[(B * Self::TOGETHER + E) % CARRIED];
+                });
+                Self::put(block, lane, B, to);
             });
             if const { Self::COUNT > Self::CARRIED } {
                 let tile = values.tile(first);
@@ -459,7 +500,7 @@ impl<const D: usize, const FEW: bool> ValueLoader<D, FEW> {
             let mut words = [0; 4];
             each4!(4, P => {
                 let (a, b) = (block[2 * P][J / 2], block[2 * P + 1][J / 2]);
-                words[P] = if const { J % 2 == 0 } { a & 0xffff | b << 16 } else { a >> 16 | b & 0xffff_0000 };
+                words[P] = if const { J.is_multiple_of(2) } { a & 0xffff | b << 16 } else { a >> 16 | b & 0xffff_0000 };
             });
             let row = across * 8 + J as u32;
             // SAFETY: the caller's
@@ -494,12 +535,10 @@ pub(crate) unsafe fn transposed(
         let row = first + 16 * H as u32 + lane % 16;
         // SAFETY: the caller's
         unsafe {
-            let at = from.add(place(per_row, row, chunk + lane / 16) as usize);
+            let at = shared(from) + 16 * place(per_row, row, chunk + lane / 16);
             let (a, b, c, d): (u32, u32, u32, u32);
-            core::arch::asm!(
-                "{{ .reg .u64 %at; .reg .u32 %at32; cvta.to.shared.u64 %at, {4}; cvt.u32.u64 %at32, %at;",
-                "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {{{0}, {1}, {2}, {3}}}, [%at32]; }}",
-                out(reg32) a, out(reg32) b, out(reg32) c, out(reg32) d, in(reg64) at);
+            core::arch::asm!("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {{{}, {}, {}, {}}}, [{}];",
+                out(reg32) a, out(reg32) b, out(reg32) c, out(reg32) d, in(reg32) at);
             operand[0][2 * H] = a;
             operand[0][2 * H + 1] = b;
             operand[1][2 * H] = c;

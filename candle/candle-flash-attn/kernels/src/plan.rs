@@ -68,6 +68,12 @@ impl<const D: usize, const FEW: bool> Plan<D, FEW> {
     };
     /// Whether the queries stay in registers.
     pub(crate) const Q_IN_REGISTERS: bool = WIDE || D <= 128;
+    /// Chunks of K or V that a lane has in registers between their load and workgroup memory: fewer where a wave of 32 needs the registers
+    /// for sums.
+    pub(crate) const CARRIED: usize = match (FEW, D) {
+        (true, 128) | (false, 256..) if !WIDE => 4,
+        _ => 8,
+    };
     /// Workgroups that compute the columns of the same rows.
     pub(crate) const SLICES: usize = D / Self::COLUMNS;
 

@@ -23,12 +23,7 @@ impl Softmax {
     /// Takes in the scores of `used` tiles of keys, `scale` times which are exponents of 2. Scores become weights; the result is what sums
     /// so far are to be multiplied by.
     #[inline(always)]
-    pub(crate) fn add(
-        &mut self,
-        scores: &mut [Results; 4],
-        used: usize,
-        scale: f32,
-    ) -> [f32; QUERIES] {
+    pub(crate) fn add(&mut self, scores: &mut [Results; 4], used: usize, scale: f32) -> [f32; QUERIES] {
         let mut greatest = [f32::NEG_INFINITY; QUERIES];
         each4!(4, T => if T < used {
             each8!(RESULTS, I => greatest[const { query_of(I) }] = greatest[const { query_of(I) }].max(scores[T][I]));

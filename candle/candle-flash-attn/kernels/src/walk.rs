@@ -22,10 +22,11 @@ use amdgpu_device::workgroup::{self, barrier_local};
 use amdgpu_device::{grid, wave};
 
 use crate::fragment::{
-    Half, NVIDIA, Operand, QUERIES, Results, across_keys, as_operand, exchange, now, operand, products, query_of, row_of,
+    Half, NVIDIA, Operand, QUERIES, Results, across_keys, as_operand, exchange, now, operand, products,
+    query_of, row_of,
 };
 use crate::mask::{Bias, Mask};
-use crate::panel::{KeyLoader, Sequence, ValueLoader, place, place_across};
+use crate::panel::{KeyLoader, Sequence, ValueLoader, anew, place, place_across};
 use crate::plan::Plan;
 use crate::problem::{Problem, Strides};
 use crate::softmax::Softmax;
@@ -73,12 +74,18 @@ pub(crate) unsafe fn sequence(starts: *const i32, batch: u32, most: u32) -> (u32
     }
     // SAFETY: the caller's
     let [from, to] = unsafe { [starts.add(batch as usize).read(), starts.add(batch as usize + 1).read()] };
-    let [from, to] = workgroup::uniform([from, to].map(|x| x as u32)).map(|x| x.max(0));
+    let [from, to] = workgroup::uniform([from, to].map(|x| x.max(0) as u32));
     (from, to.saturating_sub(from))
 }
 
 /// A lane's neighbouring results: of how many columns.
-pub(crate) const RUN: usize = if NVIDIA { 2 } else if RESULTS == 4 { 4 } else { 8 };
+pub(crate) const RUN: usize = if NVIDIA {
+    2
+} else if RESULTS == 4 {
+    4
+} else {
+    8
+};
 
 /// Hands each run of a tile's results in neighbouring columns to the sink. `first` is the tile's first row, `column` its first column;
 /// only what is below `rows` and `columns` exists.
@@ -287,7 +294,7 @@ pub(crate) unsafe fn walk<T: Half, const D: usize, const FEW: bool, const N: usi
         amdgpu_device::trap();
     }
     let number = wave::uniform_u32(id / wave::SIZE);
-    let lane = id % wave::SIZE;
+    let lane = id - id / wave::SIZE * wave::SIZE;
     // SAFETY: the caller's
     unsafe {
         let (start_q, queries) = sequence(memory.starts_q, part.batch, problem.queries);
@@ -393,8 +400,10 @@ pub(crate) unsafe fn walk<T: Half, const D: usize, const FEW: bool, const N: usi
                 barrier_local();
                 let mut scores = [[[0.0; RESULTS]; 4]; N];
                 let mut values = [[0; 4]; 8];
+                // Addresses in workgroup memory are not to be kept from one tile of keys to the next.
+                let fresh = anew(lane);
                 each2!(2, P => if const { P * Plan::<D, FEW>::PANEL < D } {
-                    if const { P > 0 } {
+                    if const { P == 1 } {
                         barrier_local();
                         let carried = KeyLoader::<D, FEW>::begin(id, k, first, P as u32 * panel, k_at);
                         KeyLoader::<D, FEW>::finish(carried, id, k, first, P as u32 * panel, k_at);
@@ -403,36 +412,26 @@ pub(crate) unsafe fn walk<T: Half, const D: usize, const FEW: bool, const N: usi
                     if const { (P + 1) * Plan::<D, FEW>::PANEL == D } {
                         values = ValueLoader::<D, FEW>::begin(id, v, first, v_chunk, v_at);
                     }
-                    each8!(8, S => if const { 32 * S < Plan::<D, FEW>::PANEL } {
-                        let step = const { P * Plan::<D, FEW>::PANEL / 32 + S };
-                        let mut of_step = [[[0; 4]; CHUNKS]; N];
-                        each2!(N, I => of_step[I] = if const { Plan::<D, FEW>::Q_IN_REGISTERS } {
-                            kept[I][step % 16]
-                        } else {
-                            operand(lane, |row, chunk| {
+                    if const { Plan::<D, FEW>::Q_IN_REGISTERS } {
+                        each8!(8, S => if const { 32 * S < Plan::<D, FEW>::PANEL } {
+                            let mut of_step = [[[0; 4]; CHUNKS]; N];
+                            each2!(N, I => of_step[I] = kept[I][const { P * Plan::<D, FEW>::PANEL / 32 + S } % 16]);
+                            scores = add_step::<T, D, FEW, N>(fresh, own_k, S as u32, of_step, scores);
+                        });
+                    } else {
+                        // A loop: without matrix instructions this is too much code to be written out.
+                        let mut s = 0;
+                        while s < const { Plan::<D, FEW>::PANEL as u32 / 32 } {
+                            let mut of_step = [[[0; 4]; CHUNKS]; N];
+                            each2!(N, I => of_step[I] = operand(fresh, |row, chunk| {
                                 let row = 16 * I as u32 + row;
-                                own_q.add(place(const { D as u32 / 8 }, row, 4 * step as u32 + chunk) as usize)
-                            })
-                        });
-                        each4!(4, T_ => if const { 16 * T_ < Plan::<D, FEW>::OWN_KEYS } {
-                            let mut sums = [[0.0; RESULTS]; N];
-                            each2!(N, I => sums[I] = scores[I][T_]);
-                            sums = products::<T, N>(
-                                lane,
-                                |row, chunk| {
-                                    let row = 16 * T_ as u32 + row;
-                                    own_k.add(place(panel, row, 4 * S as u32 + chunk) as usize)
-                                },
-                                None,
-                                of_step,
-                                sums,
-                            );
-                            each2!(N, I => scores[I][T_] = sums[I]);
-                            if const { (T_ + 1).is_multiple_of(AT_ONCE) } {
-                                each2!(N, I => scores[I][T_][0] = now(scores[I][T_][0]));
-                            }
-                        });
-                    });
+                                let chunk = const { (P * Plan::<D, FEW>::PANEL / 8) as u32 } + 4 * s + chunk;
+                                own_q.add(place(const { D as u32 / 8 }, row, chunk) as usize)
+                            }));
+                            scores = add_step::<T, D, FEW, N>(fresh, own_k, s, of_step, scores);
+                            s += 1;
+                        }
+                    }
                 });
                 ValueLoader::<D, FEW>::finish(values, id, v, first, v_chunk, v_at);
                 barrier_local();
@@ -465,6 +464,7 @@ pub(crate) unsafe fn walk<T: Half, const D: usize, const FEW: bool, const N: usi
                         weights[I][S] = as_operand::<T>(lane, scores[I][2 * S], scores[I][2 * S + 1]);
                     });
                 });
+                let fresh = anew(lane);
                 each2!(2, S => if const { 32 * S < Plan::<D, FEW>::OWN_KEYS } {
                     let mut of_step = [[[0; 4]; CHUNKS]; N];
                     each2!(N, I => of_step[I] = weights[I][S]);
@@ -482,7 +482,7 @@ pub(crate) unsafe fn walk<T: Half, const D: usize, const FEW: bool, const N: usi
                         #[cfg(not(target_arch = "nvptx64"))]
                         let loaded = None;
                         sums = products::<T, N>(
-                            lane,
+                            fresh,
                             |row, chunk| {
                                 let per_row = const { Plan::<D, FEW>::KEYS as u32 / 8 };
                                 let chunk = own_first / 8 + 4 * S as u32 + chunk;
@@ -493,8 +493,10 @@ pub(crate) unsafe fn walk<T: Half, const D: usize, const FEW: bool, const N: usi
                             sums,
                         );
                         each2!(N, I => out[I][C] = sums[I]);
-                        if const { (C + 1).is_multiple_of(AT_ONCE) } {
-                            each2!(N, I => out[I][C][0] = now(out[I][C][0]));
+                        if const { (C + 1).is_multiple_of(AT_ONCE) || 16 * (C + 1) == Plan::<D, FEW>::COLUMNS } {
+                            each4!(AT_ONCE, B => each2!(N, I => {
+                                out[I][(C + 16 - B) % 16][0] = now(out[I][(C + 16 - B) % 16][0]);
+                            }));
                         }
                     });
                 });
@@ -523,7 +525,7 @@ pub(crate) unsafe fn walk<T: Half, const D: usize, const FEW: bool, const N: usi
                 let (sum, most) = (softmax[I].sum[Q], softmax[I].most[Q]);
                 inverse[Q] = if sum == 0.0 { 0.0 } else { 1.0 / sum };
                 let row = own_row + 16 * I as u32 + row_of(lane, Q);
-                let writes = if NVIDIA { lane % 4 == 0 } else { lane < 16 };
+                let writes = if NVIDIA { lane.is_multiple_of(4) } else { lane < 16 };
                 if part.slice == 0 && writes && row < rows {
                     sink.put_sum(row, if sum == 0.0 { f32::NEG_INFINITY } else { most + log2(sum) });
                 }
@@ -535,6 +537,42 @@ pub(crate) unsafe fn walk<T: Half, const D: usize, const FEW: bool, const N: usi
             });
         });
     }
+}
+
+/// Adds to the scores of a wave's keys the products of 32 elements of each: step number `step` of the panel at `keys`.
+///
+/// # Safety
+/// The panel is there.
+#[inline(always)]
+unsafe fn add_step<T: Half, const D: usize, const FEW: bool, const N: usize>(
+    lane: u32,
+    keys: *const Chunk,
+    step: u32,
+    queries: [Operand; N],
+    mut scores: [[Results; 4]; N],
+) -> [[Results; 4]; N] {
+    let per_row = const { Plan::<D, FEW>::PANEL as u32 / 8 };
+    each4!(4, T_ => if const { 16 * T_ < Plan::<D, FEW>::OWN_KEYS } {
+        let mut sums = [[0.0; RESULTS]; N];
+        each2!(N, I => sums[I] = scores[I][T_]);
+        // SAFETY: the caller's
+        sums = unsafe {
+            products::<T, N>(
+                lane,
+                |row, chunk| keys.add(place(per_row, 16 * T_ as u32 + row, 4 * step + chunk) as usize),
+                None,
+                queries,
+                sums,
+            )
+        };
+        each2!(N, I => scores[I][T_] = sums[I]);
+        if const { (T_ + 1).is_multiple_of(AT_ONCE) } {
+            each4!(AT_ONCE, B => each2!(N, I => {
+                scores[I][(T_ + 4 - B) % 4][0] = now(scores[I][(T_ + 4 - B) % 4][0]);
+            }));
+        }
+    });
+    scores
 }
 
 /// Adds to what the first `far` waves have of their queries what the `far` waves behind them have. What other waves hold then
@@ -554,9 +592,8 @@ unsafe fn meet(
     let (mut own, mut out) = (own, out);
     let memory = workgroup::memory::<f32>();
     let words = (columns * RESULTS + 2 * QUERIES) as u32;
-    let at = |from: u32, i: usize| {
-        memory.wrapping_add(((from * words + i as u32) * wave::SIZE + lane) as usize)
-    };
+    let at =
+        |from: u32, i: usize| memory.wrapping_add(((from * words + i as u32) * wave::SIZE + lane) as usize);
     barrier_local();
     // SAFETY: the caller's; what one lane writes one lane reads, behind the barrier
     unsafe {

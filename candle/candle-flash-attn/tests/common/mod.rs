@@ -112,7 +112,12 @@ pub struct Row {
 }
 
 /// One row of attention: `score` is what a key's score is before the softmax, if it is seen at all.
-pub fn row<T: Half>(keys: usize, dim: usize, score: impl Fn(usize) -> Option<f64>, v: impl Fn(usize, usize) -> f64) -> Row {
+pub fn row<T: Half>(
+    keys: usize,
+    dim: usize,
+    score: impl Fn(usize) -> Option<f64>,
+    v: impl Fn(usize, usize) -> f64,
+) -> Row {
     let scores: Vec<Option<f64>> = (0..keys).map(score).collect();
     let most = scores.iter().flatten().fold(f64::NEG_INFINITY, |a, &b| a.max(b));
     let weights: Vec<f64> = scores.iter().map(|s| s.map_or(0.0, |s| (s - most).exp())).collect();
@@ -129,7 +134,10 @@ pub fn row<T: Half>(keys: usize, dim: usize, score: impl Fn(usize) -> Option<f64
     let bound = (0..dim)
         .map(|c| {
             let size = mean(&f64::abs, c);
-            T::ROUNDING * (1.02 * size + 1.02 * out[c].abs()) + 4e-5 * size + 1e-6 + keys as f64 * 7e-5 / sum * f64::from(T::TYPE == Type::F16) 
+            T::ROUNDING * (1.02 * size + 1.02 * out[c].abs())
+                + 4e-5 * size
+                + 1e-6
+                + keys as f64 * 7e-5 / sum * f64::from(T::TYPE == Type::F16)
         })
         .collect();
     Row { out, bound, lse: most + sum.ln() }
@@ -205,7 +213,9 @@ impl Case {
     fn check_on<T: Half>(&self, stream: &Stream) -> Result<(), String> {
         let fail = |error: candle_amdgpu::Error| error.to_string();
         let mut numbers = Numbers(self.seed);
-        let mut fill = |len: usize, size: f32| -> Vec<T> { (0..len.max(8)).map(|_| T::of(size * numbers.next())).collect() };
+        let mut fill = |len: usize, size: f32| -> Vec<T> {
+            (0..len.max(8)).map(|_| T::of(size * numbers.next())).collect()
+        };
         let (at_q, at_k) = (self.placed(0, self.heads()), self.placed(1, self.kv_heads));
         let q = fill(at_q.len, 2.0);
         let k = fill(at_k.len, 2.0);
@@ -251,7 +261,9 @@ impl Case {
         let lse_len = if packed { at_q.len / self.dim } else { self.lengths.len() * self.heads() * queries };
         let unwritten = f32::from_bits(0x7fc1_2345);
         let upload = |data: &[T]| DeviceBuffer::from_slice(stream, data).map_err(fail);
-        let words = |data: &[i32]| DeviceBuffer::from_slice(stream, if data.is_empty() { &[0] } else { data }).map_err(fail);
+        let words = |data: &[i32]| {
+            DeviceBuffer::from_slice(stream, if data.is_empty() { &[0] } else { data }).map_err(fail)
+        };
         let (q_memory, k_memory, v_memory) = (upload(&q)?, upload(&device_k)?, upload(&device_v)?);
         let mut out = upload(&vec![T::of(f32::NAN); q.len()])?;
         let mut lse = DeviceBuffer::from_slice(stream, &vec![unwritten; lse_len.max(1)]).map_err(fail)?;
@@ -305,7 +317,8 @@ impl Case {
         for (b, &[queries, keys]) in self.lengths.iter().enumerate() {
             for head in 0..self.heads() {
                 let q_at = |i: usize| at_q.starts[b] + i * at_q.strides.row + head * at_q.strides.head;
-                let k_at = |i: usize| at_k.starts[b] + i * at_k.strides.row + head / self.group * at_k.strides.head;
+                let k_at =
+                    |i: usize| at_k.starts[b] + i * at_k.strides.row + head / self.group * at_k.strides.head;
                 for i in 0..queries {
                     let position = i as i64 + keys as i64 - queries as i64;
                     let score = |key: usize| {
@@ -337,7 +350,9 @@ impl Case {
                         b * attention.problem.lse_batch + head * attention.problem.lse_head + i
                     };
                     let found = f64::from(lse[at]);
-                    if found != expected.lse && (found - expected.lse).abs().partial_cmp(&1e-3) != Some(std::cmp::Ordering::Less) {
+                    if found != expected.lse
+                        && (found - expected.lse).abs().partial_cmp(&1e-3) != Some(std::cmp::Ordering::Less)
+                    {
                         return Err(format!(
                             "sequence {b}, head {head}, query {i}: logarithm {found} instead of {}",
                             expected.lse

@@ -257,9 +257,9 @@ const fn is_roomy(inputs: usize) -> bool {
 }
 
 /// Whether two blocks of tensors that are broadcast along whole dimensions, as a bias, a mask or a scalar is, come from one call. Of
-/// one tensor four do, and an NVIDIA GPU's functions are in line.
+/// one tensor four do, for three CDNA has too few scalar registers, and an NVIDIA GPU's functions are in line.
 const fn has_rows<const K: usize, const N: usize, R: Raw<K>>() -> bool {
-    K > 1 && cfg!(not(target_arch = "nvptx64")) && in_flight(K, N) == 2 && 2 * N * R::BYTES <= 4 * WORDS
+    K == 2 && cfg!(not(target_arch = "nvptx64")) && in_flight(K, N) == 2 && 2 * N * R::BYTES <= 4 * WORDS
 }
 
 /// The blocks of a lane: unit number `unit`, and those each `step` further. `whole`: blocks can be stored.

@@ -1,6 +1,8 @@
 //! Kernels that ship, and what each is launched on.
 
-use amdgpu_emulator::{CodeObject, FaultReport, Kernel, Launch, LaunchOptions, Machine, MachineOptions, Report};
+use amdgpu_emulator::{
+    CodeObject, FaultReport, Kernel, Launch, LaunchOptions, Machine, MachineOptions, Report,
+};
 
 /// An argument.
 #[derive(Clone, Copy, Debug)]
@@ -325,7 +327,9 @@ impl Arg {
                 (0..count).flat_map(|n| (1.0 + (n % 1024) as f32 / 1024.0).to_le_bytes()).collect()
             }
             // 10 bits of fraction.
-            Arg::Halves(count) => (0..count).flat_map(|n| (0x3c00 | n as u16 & 0x3ff).to_le_bytes()).collect(),
+            Arg::Halves(count) => {
+                (0..count).flat_map(|n| (0x3c00 | n as u16 & 0x3ff).to_le_bytes()).collect()
+            }
             Arg::Ids(count, bound) => (0..count).flat_map(|n| (mixed(n) % bound).to_le_bytes()).collect(),
             Arg::Shuffled(count) => (0..count).flat_map(|n| (mixed(n) as f32).to_le_bytes()).collect(),
             Arg::Words(words) => words.iter().flat_map(|word| word.to_le_bytes()).collect(),

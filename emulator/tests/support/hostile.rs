@@ -4,7 +4,9 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-use amdgpu_emulator::{CodeObject, FatBinary, Gfx, Launch, LaunchOptions, Machine, MachineOptions, bundle};
+use amdgpu_emulator::{
+    CodeObject, FatBinary, Gfx, Jit, Launch, LaunchOptions, Machine, MachineOptions, bundle,
+};
 
 use super::Kernel;
 
@@ -133,6 +135,8 @@ fn launch_all(object: &CodeObject, random: &mut Random) {
             options.threads = if random.below(32) == 0 { 2 } else { 1 };
             options.check = random.below(2) == 0;
             options.profile = random.below(8) == 0;
+            // Check mode interprets: so both are tried.
+            options.jit = Jit::Always;
             options.shuffle = (random.below(4) == 0).then(|| random.next());
             let block = [1 + random.below(130) as u32, 1, 1];
             let launch = Launch { grid: [2, 1, 1], block, dynamic_lds: 256, kernarg: &kernarg, options };

@@ -466,9 +466,11 @@ impl<'a> Dense<'a> {
             let shift = at as u32 % 32;
             match spec.a {
                 Element::F16 => {
+                    let mut halves = [0; N];
                     for n in 0..N {
-                        out[n] = half::widen((words[n] >> shift) as u16);
+                        halves[n] = (words[n] >> shift) as u16;
                     }
+                    widen(&halves, out);
                 }
                 Element::Bf16 => {
                     for n in 0..N {
@@ -487,6 +489,25 @@ impl<'a> Dense<'a> {
                 }
             }
         }
+    }
+}
+
+/// The exact values; a NaN may become another one.
+#[inline(always)]
+fn widen<const N: usize>(halves: &[u16; N], out: &mut [f32; N]) {
+    #[cfg(target_arch = "x86_64")]
+    if crate::exec::isa::ONLY_V3 {
+        use std::arch::x86_64::{_mm_loadu_si128, _mm256_cvtph_ps, _mm256_storeu_ps};
+        for (halves, out) in halves.chunks_exact(8).zip(out.chunks_exact_mut(8)) {
+            // SAFETY: handlers run on CPUs with F16C alone then; both sides have eight elements.
+            unsafe {
+                _mm256_storeu_ps(out.as_mut_ptr(), _mm256_cvtph_ps(_mm_loadu_si128(halves.as_ptr().cast())))
+            };
+        }
+        return;
+    }
+    for n in 0..N {
+        out[n] = half::widen(halves[n]);
     }
 }
 

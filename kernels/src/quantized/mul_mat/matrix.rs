@@ -167,7 +167,7 @@ fn half(words: Words) -> [u32; WORDS_16] {
 #[inline(always)]
 fn each<T: Copy, const N: usize>(of: impl Fn(usize) -> T) -> [T; N] {
     let mut all = [of(0); N];
-    unroll!(N, I => if I > 0 {
+    unroll!(N, I => if I != 0 {
         all[I] = of(I);
     }; 0 1 2 3 4 5 6 7);
     all

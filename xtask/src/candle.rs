@@ -328,7 +328,13 @@ mod tests {
                     transfers_cuda_to_device: test\nflash_attn_varlen: test\ncuda_bench: bench\n\n6 tests, 1 benchmark\n";
         assert_eq!(
             device_tests(list),
-            ["add_mul_gpu", "quantized::cuda::test::cuda_mm", "qmm_cuda", "transfers_cuda_to_device", "flash_attn_varlen"]
+            [
+                "add_mul_gpu",
+                "quantized::cuda::test::cuda_mm",
+                "qmm_cuda",
+                "transfers_cuda_to_device",
+                "flash_attn_varlen"
+            ]
         );
     }
 

@@ -12,8 +12,8 @@ use std::io::Write;
 use std::path::{Path, absolute};
 use std::process::Command;
 
-use amdgpu_build::prebuilt::{self, Entry, Manifest};
 use amdgpu_build::Target;
+use amdgpu_build::prebuilt::{self, Entry, Manifest};
 use amdgpu_build::toolchain::{self, Toolchain};
 use anyhow::{Context, Result, ensure};
 use lzma_rust2::{LzmaOptions, LzmaWriter};
@@ -92,6 +92,9 @@ pub fn run(folder: &Path, gfx: &[String]) -> Result<()> {
     let flash_attn = folder.join("candle").join(FLASH_ATTN);
     fs::remove_dir_all(flash_attn.join("kernels"))?;
     let kernels = format!("candle/{FLASH_ATTN}/kernels");
+    // Those for which its kernels are tested.
+    let tested = amdgpu_build::DEFAULT_ARCHS.map(Target::Amdgpu);
+    let targets: Vec<Target> = targets.into_iter().filter(|target| tested.contains(target)).collect();
     compiled(&kernels, &targets, &toolchain, &flash_attn.join(prebuilt::FOLDER))
 }
 

@@ -256,10 +256,10 @@ const fn is_roomy(inputs: usize) -> bool {
     inputs == 1 || inputs == 2 && cfg!(target_arch = "nvptx64")
 }
 
-/// Whether two blocks of tensors that are broadcast along whole dimensions, as a bias, a mask or a scalar is, come from one call. Of
-/// one tensor four do, for three CDNA has too few scalar registers, and an NVIDIA GPU's functions are in line.
+/// Whether two blocks of two broadcast tensors come from one call: CDNA has too few scalar registers, NVIDIA GPUs call nothing.
 const fn has_rows<const K: usize, const N: usize, R: Raw<K>>() -> bool {
-    K == 2 && cfg!(not(target_arch = "nvptx64")) && in_flight(K, N) == 2 && 2 * N * R::BYTES <= 4 * WORDS
+    let called = cfg!(not(any(target_arch = "nvptx64", feature = "wave64")));
+    K == 2 && called && in_flight(K, N) == 2 && 2 * N * R::BYTES <= 4 * WORDS
 }
 
 /// The blocks of a lane: unit number `unit`, and those each `step` further. `whole`: blocks can be stored.

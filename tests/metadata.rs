@@ -9,6 +9,7 @@ use candle_amdgpu::{AFFINE, CodeObject, FILL, KernelInfo, Module, kernels};
 /// - f64 functions on erf, tanh and powers, whose polynomials' constants are scalars, and powers, sines and cosines on gfx90a;
 /// - convolutions, their windows as rows, and scatter_add, whose sizes and strides of 64 bits do not fit either, outside
 ///   of the loops that add and copy: mostly on gfx90a, fewer elsewhere;
+/// - quantized products with many columns on gfx90a (`mul_mat_q5_0` spills one), outside of the loop that multiplies;
 /// - the matrix products, whose three matrices have strides of 64 bits, outside of the loop that adds.
 fn allowed_sgpr_spills(kernel: &str, gfx: &str) -> u32 {
     let (function, _) = kernel.split_once('_').unwrap_or((kernel, ""));
@@ -16,6 +17,7 @@ fn allowed_sgpr_spills(kernel: &str, gfx: &str) -> u32 {
         "uerf_f64" | "ugelu_erf_f64" | "unormcdf_f64" | "utanh_f64" | "upowf_f64" => 16,
         _ if ["upowf", "usin", "ucos"].contains(&function) && gfx == "gfx90a" => 12,
         _ if kernel.starts_with("indexed_moe_forward_") && gfx == "gfx90a" => 7,
+        _ if kernel.starts_with("mul_mat_q") && gfx == "gfx90a" => 4,
         _ if function == "fast" && gfx == "gfx90a" => 48,
         _ if function == "fast" => 12,
         _ if kernel.starts_with("asort_step_") && gfx == "gfx90a" => 16,

@@ -9,7 +9,7 @@ use candle_amdgpu::{AFFINE, CodeObject, FILL, KernelInfo, Module, kernels};
 /// - f64 functions on erf, tanh and powers, whose polynomials' constants are scalars, and powers, sines and cosines on gfx90a;
 /// - convolutions, their windows as rows, and scatter_add, whose sizes and strides of 64 bits do not fit either, outside
 ///   of the loops that add and copy: mostly on gfx90a, fewer elsewhere;
-/// - quantized products with many columns on gfx90a (`mul_mat_q5_0` spills one), outside of the loop that multiplies;
+/// - quantized products with many columns on gfx90a, of which `mul_mat_q5_0` spills one;
 /// - the matrix products, whose three matrices have strides of 64 bits, outside of the loop that adds.
 fn allowed_sgpr_spills(kernel: &str, gfx: &str) -> u32 {
     let (function, _) = kernel.split_once('_').unwrap_or((kernel, ""));

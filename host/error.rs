@@ -374,6 +374,22 @@ impl fmt::Debug for Error {
 }
 
 impl Error {
+    /// That of a module, which has these kernels, for the name of another.
+    pub(crate) fn unknown_kernel<'a>(
+        module: &str,
+        name: &str,
+        has: impl ExactSizeIterator<Item = &'a str>,
+        selection: &'static str,
+    ) -> Error {
+        Error::UnknownKernel {
+            module: module.to_owned(),
+            name: name.to_owned(),
+            count: has.len(),
+            near: crate::kernel::nearest(name, has).into_iter().map(str::to_owned).collect(),
+            selection,
+        }
+    }
+
     /// The error behind a code other than `hipSuccess` that `call` returned.
     pub(crate) fn hip(call: &'static str, code: u32) -> Error {
         // SAFETY: both take any code and return static text.

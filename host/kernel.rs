@@ -53,16 +53,8 @@ impl Module {
     /// The kernel of that name, which this build may not have.
     #[cfg(feature = "kernels")]
     pub(crate) fn known_kernel(&self, name: &str) -> crate::Result<&'static Kernel> {
-        self.kernel(name).ok_or_else(|| crate::Error::UnknownKernel {
-            module: self.name.to_owned(),
-            name: name.to_owned(),
-            count: self.kernels.len(),
-            near: nearest(name, self.kernels.iter().map(|kernel| kernel.name))
-                .into_iter()
-                .map(str::to_owned)
-                .collect(),
-            selection: self.selection,
-        })
+        let names = self.kernels.iter().map(|kernel| kernel.name);
+        self.kernel(name).ok_or_else(|| Error::unknown_kernel(self.name, name, names, self.selection))
     }
 
     /// The code object for a target such as `gfx1101`: its own, or one of a target with the same instruction set

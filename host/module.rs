@@ -1,7 +1,7 @@
 //! Modules on a device: loaded once, their kernels looked up by name.
 
 use crate::faults::Fault;
-use crate::kernel::{Kernel, Module, NVPTX, nearest};
+use crate::kernel::{Kernel, Module, NVPTX};
 use crate::legacy;
 use crate::ptx::Text;
 use crate::sys::{self, hip, hipFunction_t, hipModule_t};
@@ -246,15 +246,7 @@ impl Loaded {
     }
 
     fn unknown(&self, name: &str) -> Error {
-        let names = self.names();
-        let near = nearest(name, names.iter().copied()).into_iter().map(str::to_owned).collect();
-        Error::UnknownKernel {
-            module: self.name.clone(),
-            name: name.to_owned(),
-            count: names.len(),
-            near,
-            selection: self.selection,
-        }
+        Error::unknown_kernel(&self.name, name, self.names().into_iter(), self.selection)
     }
 }
 

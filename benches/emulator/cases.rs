@@ -218,68 +218,33 @@ const AFFINE: &[Arg] = &[Usize(MI), ONE, Null, Floats(MI), Zeros(4 * MI), Float(
 
 const SIDE: Arg = Usize(256);
 
-const GEMM_F16: &[Arg] = &[
-    SIDE,
-    SIDE,
-    SIDE,
-    ONE,
-    Float(1.0),
-    Halves(1 << 16),
-    SIDE,
-    ONE,
-    Usize(0),
-    Halves(1 << 16),
-    SIDE,
-    ONE,
-    Usize(0),
-    Float(0.0),
-    Zeros(1 << 18),
-    ONE,
-    SIDE,
-    Usize(0),
-];
+const GEMM_F16: &[Arg] = &product(Halves(1 << 16), [SIDE, ONE]);
+const GEMM_F32: &[Arg] = &product(Floats(1 << 16), [SIDE, ONE]);
+const GEMM_F32_ACROSS: &[Arg] = &product(Floats(1 << 16), [ONE, SIDE]);
 
-const GEMM_F32: &[Arg] = &[
-    SIDE,
-    SIDE,
-    SIDE,
-    ONE,
-    Float(1.0),
-    Floats(1 << 16),
-    SIDE,
-    ONE,
-    Usize(0),
-    Floats(1 << 16),
-    SIDE,
-    ONE,
-    Usize(0),
-    Float(0.0),
-    Zeros(1 << 18),
-    ONE,
-    SIDE,
-    Usize(0),
-];
-
-const GEMM_F32_ACROSS: &[Arg] = &[
-    SIDE,
-    SIDE,
-    SIDE,
-    ONE,
-    Float(1.0),
-    Floats(1 << 16),
-    ONE,
-    SIDE,
-    Usize(0),
-    Floats(1 << 16),
-    ONE,
-    SIDE,
-    Usize(0),
-    Float(0.0),
-    Zeros(1 << 18),
-    ONE,
-    SIDE,
-    Usize(0),
-];
+/// The arguments of a product whose operands, both alike, have these strides.
+const fn product(operand: Arg, [by_row, by_k]: [Arg; 2]) -> [Arg; 18] {
+    [
+        SIDE,
+        SIDE,
+        SIDE,
+        ONE,
+        Float(1.0),
+        operand,
+        by_row,
+        by_k,
+        Usize(0),
+        operand,
+        by_row,
+        by_k,
+        Usize(0),
+        Float(0.0),
+        Zeros(1 << 18),
+        ONE,
+        SIDE,
+        Usize(0),
+    ]
+}
 
 /// A case, loaded, with its arguments in memory.
 pub struct Ready {

@@ -189,15 +189,15 @@ pub enum Error {
         kernel: String,
         /// Workgroups in x, y and z.
         grid: [u32; 3],
-        /// Lanes of a workgroup in x, y and z.
+        /// Work-items of a workgroup in x, y and z.
         block: [u32; 3],
     },
     /// The workgroup is larger than the device or the kernel allows.
-    #[error("{kernel}: a workgroup of {block:?} lanes: {limit}")]
+    #[error("{kernel}: a workgroup of {block:?} work-items: {limit}")]
     WorkgroupTooLarge {
         /// The kernel.
         kernel: String,
-        /// Lanes of a workgroup in x, y and z.
+        /// Work-items of a workgroup in x, y and z.
         block: [u32; 3],
         /// The limit that it exceeds.
         limit: String,
@@ -209,7 +209,7 @@ pub enum Error {
         kernel: String,
         /// Workgroups in x, y and z.
         grid: [u32; 3],
-        /// Lanes of a workgroup in x, y and z.
+        /// Work-items of a workgroup in x, y and z.
         block: [u32; 3],
         /// The limit that it exceeds.
         limit: String,

@@ -395,9 +395,9 @@ pub struct LayoutOf {
 /// The launch geometry that a kernel states for itself. It is right under any other as well.
 #[derive(Debug)]
 pub struct Geometry {
-    /// Lanes of a workgroup in x, y and z.
+    /// Work-items of a workgroup in x, y and z.
     pub workgroup: [u32; 3],
-    /// Most lanes of a workgroup that the kernel is compiled for.
+    /// Most work-items of a workgroup that the kernel is compiled for.
     pub max_workgroup_size: u32,
     /// Items that one lane handles.
     pub items_per_lane: u32,
@@ -415,7 +415,7 @@ pub struct Geometry {
     pub lds: Option<Formula>,
 }
 
-/// Lanes of a workgroup that is a row of `columns` items: as many whole waves as they need, and no more than `most` lanes.
+/// Work-items of a workgroup that is a row of `columns` items: as many whole waves as they need, and no more than `most`.
 pub fn lanes_of_row(columns: u128, items_per_lane: u32, wave: u32, most: u32) -> u32 {
     whole_waves(columns.div_ceil(items_per_lane.max(1).into()), wave, most)
 }
@@ -453,7 +453,7 @@ pub fn workgroup_of_rows(rows: u128, columns: u128, items_per_lane: u32, wave: u
 }
 
 impl Geometry {
-    /// Lanes of a workgroup in x, y and z, where waves have `wave` lanes.
+    /// Work-items of a workgroup in x, y and z, where waves have `wave` lanes.
     pub(crate) fn block(&self, values: &[Count], wave: u32) -> [u32; 3] {
         let [x, y, z] = self.workgroup;
         let Some(columns) = &self.columns else { return [x, y, z] };

@@ -80,12 +80,12 @@ pub use device::{Device, MemoryInfo, Properties, backend};
 pub use element::{Element, KernelStructure, KernelValue, bf16, f8e4m3, f16};
 pub use error::{Error, Result};
 pub use event::Event;
-pub use function::{Function, LaunchBuilder};
+pub use function::Function;
 pub use graph::{CaptureMode, CaptureStatus, Graph};
 #[cfg(feature = "kernels")]
 pub use ids::{check_ids, ids_below};
 pub use kernel::{Kernel, Module};
-pub use launch::LaunchConfig;
+pub use launch::{LaunchBuilder, LaunchConfig};
 pub use layout::Layout;
 pub use module::Loaded;
 pub use pinned::PinnedBuffer;

@@ -61,7 +61,9 @@ pub struct Loaded {
     name: String,
     ordinal: usize,
     code: Code,
-    entries: HashMap<String, Entry>,
+    /// One for each kernel of the code, in its order.
+    entries: Vec<Entry>,
+    by_name: HashMap<String, usize>,
     /// [`Module::selection`]
     selection: &'static str,
 }
@@ -85,8 +87,6 @@ struct LoadedObject {
 
 /// A kernel of a loaded module.
 pub(crate) struct Entry {
-    /// Position among the code object's kernels.
-    info: usize,
     /// What its Rust function states, if that is known.
     pub(crate) kernel: Option<&'static Kernel>,
     handle: OnceLock<Handle>,
@@ -124,9 +124,7 @@ impl Loaded {
     ) -> Result<Loaded> {
         let (text, infos) = Text::read(device, bytes, kernels)
             .map_err(|reason| Error::BadCodeObject { module: name.to_owned(), reason })?;
-        let entries = entries(&infos, kernels);
-        let code = Code::Text { text, infos };
-        Ok(Loaded { name: name.to_owned(), ordinal: device.ordinal(), code, entries, selection: "" })
+        Ok(Loaded::new(device, name, Code::Text { text, infos }, kernels))
     }
 
     fn from_parsed(
@@ -165,9 +163,22 @@ impl Loaded {
         };
         let mut object = LoadedObject { handle, code, _adapted: adapted, _fault: None };
         object._fault = device.faults().register(handle)?;
-        let entries = entries(object.code.kernels(), kernels);
-        let code = Code::Object(Box::new(object));
-        Ok(Loaded { name: name.to_owned(), ordinal: device.ordinal(), code, entries, selection: "" })
+        Ok(Loaded::new(device, name, Code::Object(Box::new(object)), kernels))
+    }
+
+    fn new(device: &Device, name: &str, code: Code, kernels: &'static [Kernel]) -> Loaded {
+        let infos = match &code {
+            Code::Object(object) => object.code.kernels(),
+            Code::Text { infos, .. } => infos,
+        };
+        let entry = |info: &KernelInfo| {
+            let kernel = kernels.iter().find(|kernel| kernel.name == info.name);
+            Entry { kernel, handle: OnceLock::new() }
+        };
+        let entries = infos.iter().map(entry).collect();
+        let by_name = infos.iter().enumerate().map(|(index, info)| (info.name.clone(), index)).collect();
+        let (name, ordinal) = (name.to_owned(), device.ordinal());
+        Loaded { name, ordinal, code, entries, by_name, selection: "" }
     }
 
     /// The kernel of that name. One of PTX is compiled by the driver at the first call.
@@ -175,18 +186,19 @@ impl Loaded {
     /// # Errors
     /// If there is none, or the driver does not compile it.
     pub fn function(self: &Arc<Self>, name: &str) -> Result<Function> {
-        let Some(entry) = self.entries.get(name) else { return Err(self.unknown(name)) };
+        let Some(&index) = self.by_name.get(name) else { return Err(self.unknown(name)) };
+        let entry = self.entry(index);
         if entry.handle.get().is_none() {
             let handle = self.resolve(name)?;
             // Another thread may have been first; both have the same handle.
             let _ = entry.handle.set(Handle(handle));
         }
-        Ok(Function::new(self.clone(), ptr::from_ref(entry)))
+        Ok(Function::new(self.clone(), index))
     }
 
     /// Names of its kernels, sorted.
     pub fn names(&self) -> Vec<&str> {
-        let mut names: Vec<_> = self.entries.keys().map(String::as_str).collect();
+        let mut names: Vec<_> = self.by_name.keys().map(String::as_str).collect();
         names.sort_unstable();
         names
     }
@@ -226,11 +238,15 @@ impl Loaded {
         }
     }
 
-    pub(crate) fn info(&self, entry: &Entry) -> &KernelInfo {
+    pub(crate) fn info(&self, index: usize) -> &KernelInfo {
         match &self.code {
-            Code::Object(object) => &object.code.kernels()[entry.info],
-            Code::Text { infos, .. } => &infos[entry.info],
+            Code::Object(object) => &object.code.kernels()[index],
+            Code::Text { infos, .. } => &infos[index],
         }
+    }
+
+    pub(crate) fn entry(&self, index: usize) -> &Entry {
+        &self.entries[index]
     }
 
     fn resolve(&self, name: &str) -> Result<hipFunction_t> {
@@ -261,15 +277,6 @@ impl fmt::Debug for Loaded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Loaded({}, {} kernels on device {})", self.name, self.entries.len(), self.ordinal)
     }
-}
-
-/// An entry for each kernel, with what its Rust function states.
-fn entries(infos: &[KernelInfo], kernels: &'static [Kernel]) -> HashMap<String, Entry> {
-    let entry = |(info, kernel): (usize, &KernelInfo)| {
-        let signature = kernels.iter().find(|k| k.name == kernel.name);
-        (kernel.name.clone(), Entry { info, kernel: signature, handle: OnceLock::new() })
-    };
-    infos.iter().enumerate().map(entry).collect()
 }
 
 impl Drop for LoadedObject {

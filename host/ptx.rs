@@ -26,7 +26,7 @@ const MEMORY: u32 = 1 << 16;
 const MAX_GROUP: u32 = 1 << 28;
 /// Lanes of a warp.
 const WARP: u32 = 32;
-/// Lanes of a workgroup, at most, of a kernel that does not say.
+/// Work-items of a workgroup, at most, of a kernel that does not say.
 const MAX_LANES: u32 = 1024;
 
 /// Kernels as text.
@@ -327,7 +327,7 @@ fn parameter_size(parameter: &str) -> Option<(u32, u32, bool)> {
     Some((size, align.unwrap_or(size), is_pointer))
 }
 
-/// Lanes of a workgroup that `.maxntid` or `.reqntid` allow.
+/// Work-items of a workgroup that `.maxntid` or `.reqntid` allow.
 fn most_lanes(directives: &str) -> u32 {
     let stated = [".maxntid", ".reqntid"].iter().find_map(|word| directives.split_once(word));
     let Some((_, numbers)) = stated else { return MAX_LANES };

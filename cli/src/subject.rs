@@ -125,7 +125,7 @@ pub struct Subject {
     /// Number of workgroups in x, y and z, such as 16 or 4,4,1 [default: as many as the kernel's items need]
     #[arg(long, value_name = "X,Y,Z", requires = "block")]
     grid: Option<Size>,
-    /// Lanes of a workgroup in x, y and z [default: the kernel's own]
+    /// Work-items of a workgroup in x, y and z [default: the kernel's own]
     #[arg(long, value_name = "X,Y,Z", requires = "grid")]
     block: Option<Size>,
     /// Bytes of workgroup memory (LDS), with --grid

@@ -306,7 +306,7 @@ fn geometries_that_cannot_be_are_refused() {
         ("--grid 1,,1 --block 64", "`` is not a size"),
         ("--grid 4294967296 --block 64", "`4294967296` is not a size"),
         ("--grid 2147483648 --block 1", "[2147483647, 65535, 65535] workgroups at most"),
-        ("--grid 1 --block 2048", "1024 lanes at most"),
+        ("--grid 1 --block 2048", "1024 work-items at most"),
         (
             "--grid 1 --block 64 --lds 1000000",
             "1000000 bytes of workgroup memory (LDS), but the device has 65536",

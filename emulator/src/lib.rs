@@ -119,6 +119,7 @@ mod exec;
 pub mod facts;
 #[cfg(feature = "exec")]
 pub mod fault;
+pub mod geometry;
 pub mod gfx;
 #[cfg(feature = "exec")]
 pub mod inst;
@@ -142,6 +143,7 @@ pub use code_object::{
 pub use exec::op::Unit;
 #[cfg(feature = "exec")]
 pub use fault::{Fault, FaultReport};
+pub use geometry::{Geometry, GeometryError, Limits};
 pub use gfx::{CodeTarget, Generation, Generic, Gfx, UnknownGfx};
 #[cfg(feature = "exec")]
 pub use machine::{

@@ -415,10 +415,9 @@ pub unsafe fn gemm_raw(
     }
     let operands = [Slot::value(a as usize), Slot::value(b as usize)];
     let mut slots = plan.slots(dtype, config, operands, Slot::value(c as usize));
-    let args = slots.each_mut().map(|slot| slot.address().cast_const());
     let function = on.device.get_or_load_func(plan.kernel(dtype, &on.device)?.name, &GEMM)?;
     // SAFETY: there is an argument for each parameter, of its type; the rest is the caller's.
-    unsafe { function.launch(stream, LaunchConfig::auto(), &args) }
+    unsafe { function.launch_slots(stream, LaunchConfig::auto(), &mut slots) }
 }
 
 /// Whether there are matrix products in TF32, which [`gemm_tf32_raw`] takes: on NVIDIA GPUs with cuBLAS.

@@ -4,11 +4,12 @@
 use super::launch::{config, slot_of};
 use super::{Call, Draw, Family, Input, Options};
 use crate::access::Memory;
-use crate::generated::{self, Slot};
+use crate::generated::Slot;
 use crate::kernel::Kernel;
-use crate::launch::Resolved;
+use crate::launch::{LaunchGeometry, resolve};
 use crate::stream::AsStream;
 use crate::{Error, LaunchConfig, Layout, Result, Stream};
+use amdgpu_emulator::Geometry;
 use std::cell::RefCell;
 use std::ptr;
 
@@ -29,7 +30,7 @@ pub fn check_bounds(
     let shortened = RefCell::new(vec![false; kernel.args.len()]);
     let case = |draw: &Draw| -> Result<(), String> {
         let call = family.call(kernel, draw).ok_or_else(|| format!("no model of {}", kernel.name))?;
-        let Some(Resolved { grid, block, lds_bytes, rest, .. }) =
+        let Some(LaunchGeometry { size: Geometry { grid, block, dynamic_lds }, rest, .. }) =
             check(&call, config(&call), None, stream).map_err(|error| format!("{call}: {error}"))?
         else {
             return Ok(());
@@ -37,7 +38,7 @@ pub fn check_bounds(
         // The same work, whatever the lengths are.
         let same = match rest {
             Some(rest) => LaunchConfig::Rows { grid: [grid[0] * block[2] + rest.rows, 1, 1] },
-            None => LaunchConfig::explicit(grid, block, lds_bytes),
+            None => LaunchConfig::explicit(grid, block, dynamic_lds),
         };
         for (index, (arg, input)) in kernel.args.iter().zip(&call.inputs).enumerate() {
             let Input::Memory(operand) = input else { continue };
@@ -79,7 +80,7 @@ fn check(
     config: LaunchConfig,
     shorter: Option<usize>,
     stream: &Stream,
-) -> Result<Option<Resolved>> {
+) -> Result<Option<LaunchGeometry>> {
     /// Where all memory begins, as far as the checks look.
     const BASE: usize = 1 << 20;
     let slot = |(index, input): (usize, &Input)| -> Slot<'static> {
@@ -93,5 +94,5 @@ fn check(
     let mut slots: Vec<Slot<'_>> = call.inputs.iter().enumerate().map(slot).collect();
     let layouts: Vec<Vec<&Layout>> = call.layouts.iter().map(|layouts| layouts.iter().collect()).collect();
     let layouts: Vec<&[&Layout]> = layouts.iter().map(Vec::as_slice).collect();
-    generated::check(call.kernel, config, &layouts, &mut slots, &stream.stream_ref()?)
+    resolve(call.kernel, config, &layouts, &mut slots, &stream.stream_ref()?)
 }

@@ -99,7 +99,7 @@ fn operation(kernel: &Kernel) -> Option<Operation> {
     Some(Operation::Experts(format(rest.strip_suffix("_q8_1")?)?))
 }
 
-/// The most lanes of a workgroup that products are compiled for.
+/// The most work-items of a workgroup that products are compiled for.
 const MOST_LANES: u32 = 256;
 
 /// A grid whose workgroups have no more, nor fewer than a kernel takes: matrix instructions are a whole wave's. Products of two

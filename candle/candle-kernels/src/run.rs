@@ -15,7 +15,7 @@ pub(crate) fn q8_1_bytes(values: i64) -> i64 {
     values / Q8_1.0 * Q8_1.1
 }
 
-/// Lanes of a workgroup that quantizes.
+/// Work-items of a workgroup that quantizes.
 const QUANTIZE_LANES: u32 = 256;
 
 /// Type of what is multiplied by the weights.

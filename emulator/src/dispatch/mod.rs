@@ -21,6 +21,7 @@ use crate::exec::wave::slot;
 use crate::exec::{Code, Named, Tally, Wave};
 use crate::facts::{MAX_WORKGROUP, SIMDS};
 use crate::fault::{Fault, FaultReport};
+use crate::geometry::{Geometry, GeometryError, Limits};
 use crate::gfx::{Generation, Gfx};
 use crate::machine::{Kernel, Launch, PacketLaunch};
 use crate::memory::Memory;
@@ -151,20 +152,12 @@ pub(crate) fn launch_packet(
     let refuse = |fault: Fault| FaultReport::new(fault, &info.name, gfx, None);
     let PacketLaunch { grid, block, lds, scratch, kernarg, packet, queue, ref options } = *given;
     let workgroups: [u32; 3] = std::array::from_fn(|axis| grid[axis].div_ceil(block[axis].max(1)));
-    let work_items: u64 = block.iter().map(|&n| u64::from(n)).product();
-    let count = workgroups.iter().try_fold(1u64, |product, &n| product.checked_mul(n.into()));
-    if grid.contains(&0) || block.contains(&0) || count.is_none() {
-        return Err(refuse(Fault::Geometry { grid: workgroups, block }));
-    }
     // The dispatcher knows registers, not what the kernel was compiled for: ROCm 6.4 copies with twice as many work-items.
     let fits = SIMDS * info.waves_per_simd(gfx) * info.wave_size;
-    let limit = info.max_workgroup_size.max(fits.min(MAX_WORKGROUP));
-    if block.iter().any(|&n| n > MAX_WORKGROUP) || work_items > limit.into() {
-        return Err(refuse(Fault::WorkgroupSize { size: work_items, limit: info.max_workgroup_size }));
-    }
-    if lds > gfx.lds_limit() {
-        return Err(refuse(Fault::LdsSize { bytes: lds.into(), limit: gfx.lds_limit() }));
-    }
+    let compiled = info.max_workgroup_size.max(fits.min(MAX_WORKGROUP));
+    let limits = Limits { grid: [u32::MAX; 3], grid_items: u64::MAX, ..Limits::of(gfx) };
+    let geometry = Geometry { grid: workgroups, block, dynamic_lds: lds };
+    geometry.check(&limits, compiled, 0).map_err(|e| refuse(refusal(e, geometry, info, gfx)))?;
     let descriptor = &info.descriptor;
     let preloads = preload_count(gfx, descriptor);
     let mut preloaded = vec![0; preloads * 4];
@@ -190,7 +183,7 @@ pub(crate) fn launch_packet(
         gfx,
         launch: &launch,
         memory,
-        work_items: work_items as u32,
+        work_items: geometry.work_items() as u32,
         last: std::array::from_fn(|axis| grid[axis] - (workgroups[axis] - 1) * block[axis]),
         lds,
         scratch: scratch.next_multiple_of(16),
@@ -209,28 +202,28 @@ pub(crate) fn launch_packet(
 /// LDS bytes and work-items of a workgroup.
 fn check_geometry(info: &KernelInfo, gfx: Gfx, launch: &Launch<'_>) -> Result<(u32, u32), Fault> {
     let Launch { grid, block, dynamic_lds, kernarg, .. } = *launch;
-    let work_items: u64 = block.iter().map(|&n| u64::from(n)).product();
-    if grid.contains(&0)
-        || block.contains(&0)
-        || grid
-            .iter()
-            .zip(&block)
-            .any(|(&grid, &block)| u64::from(grid) * u64::from(block) > u64::from(u32::MAX))
-        || grid.iter().try_fold(1u64, |product, &n| product.checked_mul(u64::from(n))).is_none()
-    {
-        return Err(Fault::Geometry { grid, block });
-    }
-    if block.iter().any(|&n| n > MAX_WORKGROUP) || work_items > u64::from(info.max_workgroup_size) {
-        return Err(Fault::WorkgroupSize { size: work_items, limit: info.max_workgroup_size });
-    }
-    let lds = u64::from(info.lds_size) + u64::from(dynamic_lds);
-    if lds > u64::from(gfx.lds_limit()) {
-        return Err(Fault::LdsSize { bytes: lds, limit: gfx.lds_limit() });
-    }
+    let geometry = Geometry { grid, block, dynamic_lds };
+    // A grid may be as large as a packet can say.
+    let limits = Limits { grid: [u32::MAX; 3], ..Limits::of(gfx) };
+    let checked = geometry.check(&limits, info.max_workgroup_size, info.lds_size);
+    checked.map_err(|error| refusal(error, geometry, info, gfx))?;
     if kernarg.len() < info.explicit_size() as usize {
         return Err(Fault::Arguments { given: kernarg.len(), needed: info.explicit_size() });
     }
-    Ok((lds as u32, work_items as u32))
+    Ok((info.lds_size + dynamic_lds, geometry.work_items() as u32))
+}
+
+fn refusal(error: GeometryError, geometry: Geometry, info: &KernelInfo, gfx: Gfx) -> Fault {
+    let Geometry { grid, block, .. } = geometry;
+    match error {
+        GeometryError::Zero | GeometryError::Grid | GeometryError::GridItems => {
+            Fault::Geometry { grid, block }
+        }
+        GeometryError::Block | GeometryError::WorkItems | GeometryError::Compiled => {
+            Fault::WorkgroupSize { size: geometry.work_items(), limit: info.max_workgroup_size }
+        }
+        GeometryError::Lds { bytes } => Fault::LdsSize { bytes, limit: gfx.lds_limit() },
+    }
 }
 
 /// The argument block: explicit arguments as given, hidden ones filled in.

@@ -10,13 +10,14 @@ use super::{give, not_null};
 use crate::emulated::Runtime;
 use crate::emulated::device::Device;
 use crate::emulated::graph::{Exec, Graph, Node};
-use crate::emulated::launch::{Attributes, Geometry};
+use crate::emulated::launch::Attributes;
 use crate::emulated::memory::{CopyParams, FillParams};
 use crate::emulated::module::Function;
 use crate::emulated::stream::{GREATEST_PRIORITY, LEAST_PRIORITY};
 use crate::emulated::work::{EventUse, HostCall, Work};
 use crate::error::Error;
 use crate::types::*;
+use amdgpu_emulator::Geometry;
 
 /// Adds a node. `work` is asked for once the rest is known to be right.
 ///

@@ -5,11 +5,12 @@ use std::ffi::{c_uint, c_void};
 use super::graph_nodes::set_attribute;
 use super::not_null;
 use crate::emulated::Runtime;
-use crate::emulated::launch::{Attributes, Geometry};
+use crate::emulated::launch::Attributes;
 use crate::emulated::module::Function;
 use crate::emulated::work::EventUse;
 use crate::error::Error;
 use crate::types::*;
+use amdgpu_emulator::Geometry;
 
 /// An event that a launch records, unless its handle is null.
 pub(super) fn event(runtime: &Runtime, handle: hipEvent_t) -> Result<Option<EventUse>, Error> {

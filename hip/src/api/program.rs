@@ -12,13 +12,14 @@ use super::module::{best_size, resident_workgroups};
 use super::{give, not_null};
 use crate::codes::*;
 use crate::emulated::Runtime;
-use crate::emulated::launch::{Attributes, Geometry};
+use crate::emulated::launch::Attributes;
 use crate::emulated::registry::Wrapper;
 use crate::emulated::work::EventUse;
 use crate::error::{Error, boundary};
 use crate::real::RealLibrary;
 use crate::select::{Backend, backend};
 use crate::types::*;
+use amdgpu_emulator::Geometry;
 
 /// A function of the real library that is called with these arguments, if it has it.
 macro_rules! real_call {

@@ -4,7 +4,9 @@ use std::ffi::c_void;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use amdgpu_emulator::{ArgKind, Fault, FaultReport, Finding, HiddenArg, KernelInfo, Launch};
+use amdgpu_emulator::{
+    ArgKind, Fault, FaultReport, Finding, Geometry, GeometryError, HiddenArg, KernelInfo, Launch, Limits,
+};
 
 use super::Runtime;
 use super::module::Function;
@@ -15,77 +17,64 @@ use crate::error::Error;
 use crate::journal;
 use crate::report::takes_text;
 use crate::types::*;
-use amdgpu_emulator::facts::{MAX_GRID, MAX_WORKGROUP};
 use amdgpu_journal::occupancy::occupancy;
 use amdgpu_journal::print_fault;
 use amdgpu_journal::record::LaunchRecord;
 use amdgpu_journal::settings::{BUDGET_VARIABLE, write_profile};
 
-/// Geometry of a launch.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Geometry {
-    /// Workgroups.
-    pub(crate) grid: [u32; 3],
-    /// Work-items of a workgroup.
-    pub(crate) block: [u32; 3],
-    /// Bytes of launch-sized LDS.
-    pub(crate) dynamic_lds: u32,
-}
-
-impl Geometry {
-    fn check(&self, function: &Function) -> Result<(), Error> {
-        let info = &function.info;
-        let Geometry { grid, block, dynamic_lds } = *self;
-        let kernel = || info.name.clone();
-        let configuration = |problem| Err(Error::Configuration { kernel: kernel(), problem });
-        if grid.contains(&0) || block.contains(&0) {
+/// Whether the device and the kernel support a launch of this geometry.
+fn check(geometry: &Geometry, function: &Function) -> Result<(), Error> {
+    let info = &function.info;
+    let gfx = function.module.object.gfx();
+    let Geometry { grid, block, dynamic_lds } = *geometry;
+    let (size, limits) = (geometry.work_items(), Limits::of(gfx));
+    let kernel = || info.name.clone();
+    let configuration = |problem| Err(Error::Configuration { kernel: kernel(), problem });
+    let resources = |problem| Err(Error::Resources { kernel: kernel(), problem });
+    match geometry.check(&limits, info.max_workgroup_size, info.lds_size) {
+        Ok(()) => {}
+        Err(GeometryError::Zero) => {
             return configuration(format!(
                 "a grid of {grid:?} workgroups of {block:?} work-items has a zero"
             ));
         }
-        if grid.iter().zip(MAX_GRID).any(|(size, limit)| *size > limit) {
-            return configuration(format!("a grid of {grid:?} workgroups; the device takes {MAX_GRID:?}"));
-        }
-        let size = block.iter().map(|&size| u64::from(size)).fold(1, u64::saturating_mul);
-        if size > u64::from(MAX_WORKGROUP) {
+        Err(GeometryError::Grid) => {
             return configuration(format!(
-                "workgroups of {block:?}, {size} work-items; the device takes {MAX_WORKGROUP}"
+                "a grid of {grid:?} workgroups; the device takes {:?}",
+                limits.grid
             ));
         }
-        if grid
-            .iter()
-            .zip(block)
-            .any(|(&grid, block)| u64::from(grid) * u64::from(block) > u64::from(u32::MAX))
-        {
+        Err(GeometryError::Block | GeometryError::WorkItems) => {
+            return configuration(format!(
+                "workgroups of {block:?}, {size} work-items; the device takes {}",
+                limits.work_items
+            ));
+        }
+        Err(GeometryError::GridItems) => {
             return configuration(format!(
                 "a grid of {grid:?} workgroups of {block:?} work-items passes 2^32 work-items along an axis"
             ));
         }
-        let resources = |problem| Err(Error::Resources { kernel: kernel(), problem });
-        if size > u64::from(info.max_workgroup_size) {
+        Err(GeometryError::Compiled) => {
             return resources(format!(
                 "workgroups of {size} work-items; it was compiled for at most {}",
                 info.max_workgroup_size
             ));
         }
-        let (lds, limit) =
-            (u64::from(info.lds_size) + u64::from(dynamic_lds), function.module.object.gfx().lds_limit());
-        if lds > u64::from(limit) {
+        Err(GeometryError::Lds { bytes }) => {
             return resources(format!(
-                "{lds} bytes of LDS ({} of its own, {dynamic_lds} launch-sized); a workgroup has at most {limit}",
-                info.lds_size
+                "{bytes} bytes of LDS ({} of its own, {dynamic_lds} launch-sized); a workgroup has at most {}",
+                info.lds_size, limits.lds
             ));
         }
-        let gfx = function.module.object.gfx();
-        // Sizes are checked above, so that they fit.
-        if occupancy(gfx, info, size as u32, dynamic_lds).workgroups == 0 {
-            return resources(format!(
-                "workgroups of {size} work-items with {} vector registers each, more than a {gfx} has",
-                info.vgprs
-            ));
-        }
-        Ok(())
     }
+    if occupancy(gfx, info, size as u32, dynamic_lds).workgroups == 0 {
+        return resources(format!(
+            "workgroups of {size} work-items with {} vector registers each, more than a {gfx} has",
+            info.vgprs
+        ));
+    }
+    Ok(())
 }
 
 /// The bytes of a kernel's explicit arguments, from one pointer per argument or from an `extra` list.
@@ -217,7 +206,7 @@ impl Runtime {
         params: *mut *mut c_void,
         extra: *mut *mut c_void,
     ) -> Result<KernelWork, Error> {
-        geometry.check(function)?;
+        check(&geometry, function)?;
         // SAFETY: the caller's contract.
         let kernarg: Arc<[u8]> = unsafe { arguments(&function.info, params, extra)? }.into();
         let explicit = function.info.args.iter().filter(|arg| !arg.is_hidden());

@@ -17,7 +17,7 @@ const FEW: usize = 32;
 pub struct LaunchConfig {
     /// Workgroups in x, y and z.
     pub grid_dim: (u32, u32, u32),
-    /// Lanes of a workgroup in x, y and z.
+    /// Work-items of a workgroup in x, y and z.
     pub block_dim: (u32, u32, u32),
     /// Bytes of workgroup memory (LDS).
     pub shared_mem_bytes: u32,

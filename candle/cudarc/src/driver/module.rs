@@ -160,7 +160,7 @@ impl CudaFunction {
         self.get_attribute(CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES)
     }
 
-    /// Most lanes of a workgroup.
+    /// Most work-items of a workgroup.
     ///
     /// # Errors
     /// What the runtime reports.

@@ -113,7 +113,7 @@ pub enum CUdevice_attribute {
     CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
     /// Most bytes of workgroup memory (LDS) that one workgroup can have.
     CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
-    /// Most lanes of a workgroup.
+    /// Most work-items of a workgroup.
     CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK,
     /// Lanes of a wave.
     CU_DEVICE_ATTRIBUTE_WARP_SIZE,
@@ -121,11 +121,11 @@ pub enum CUdevice_attribute {
     CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK,
     /// As much: the workgroups of a compute unit share it.
     CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR,
-    /// Most lanes of a workgroup in x.
+    /// Most work-items of a workgroup in x.
     CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X,
-    /// Most lanes of a workgroup in y.
+    /// Most work-items of a workgroup in y.
     CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y,
-    /// Most lanes of a workgroup in z.
+    /// Most work-items of a workgroup in z.
     CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z,
     /// Most workgroups in x.
     CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X,
@@ -264,7 +264,7 @@ pub enum CUresult {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum CUfunction_attribute_enum {
-    /// Most lanes of a workgroup.
+    /// Most work-items of a workgroup.
     CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK = 0,
     /// Its own bytes of workgroup memory (LDS).
     CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES = 1,

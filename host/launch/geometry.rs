@@ -1,103 +1,51 @@
-//! Launch geometries, and checks of them against what device and kernel can do.
+//! From what the caller and the kernel say to workgroups.
 
 use crate::kernel::{Kernel, workgroup_of_rows};
-use crate::{Count, Device, Error, Result};
-
-/// The geometry that a kernel is launched with.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum LaunchConfig {
-    /// The kernel's own: what its Rust function states. The fastest, and the default.
-    #[default]
-    Auto,
-    /// One given by the caller.
-    Explicit {
-        /// Workgroups in x, y and z.
-        grid: [u32; 3],
-        /// Lanes of a workgroup in x, y and z.
-        block: [u32; 3],
-        /// Bytes of workgroup memory (LDS) in addition to the kernel's own.
-        lds_bytes: u32,
-    },
-    /// The same, of workgroups that may wait for each other (`group::Grid` in the kernel): all of them run at the same time, and
-    /// the launch is an error if the device has no room for that.
-    Cooperative {
-        /// Workgroups in x, y and z.
-        grid: [u32; 3],
-        /// Lanes of a workgroup in x, y and z.
-        block: [u32; 3],
-        /// Bytes of workgroup memory (LDS) in addition to the kernel's own.
-        lds_bytes: u32,
-    },
-    /// The kernel's own, for a kernel whose workgroups are rows and a caller who knows how many there are, and not how long their
-    /// memory is.
-    Rows {
-        /// Rows in x, y and z.
-        grid: [u32; 3],
-    },
-}
-
-impl LaunchConfig {
-    /// Lanes of a workgroup in Candle's launches.
-    pub const CANDLE_WORKGROUP: u32 = 1024;
-
-    /// The kernel's own geometry.
-    pub const fn auto() -> Self {
-        LaunchConfig::Auto
-    }
-
-    /// Candle's geometry: one lane for each element, in workgroups of 1,024.
-    pub const fn for_num_elems(n: u32) -> Self {
-        let grid = n.div_ceil(Self::CANDLE_WORKGROUP);
-        LaunchConfig::explicit([grid, 1, 1], [Self::CANDLE_WORKGROUP, 1, 1], 0)
-    }
-
-    /// `grid` workgroups of `block` lanes with `lds_bytes` of workgroup memory each.
-    pub const fn explicit(grid: [u32; 3], block: [u32; 3], lds_bytes: u32) -> Self {
-        LaunchConfig::Explicit { grid, block, lds_bytes }
-    }
-
-    /// `grid` workgroups of `block` lanes with `lds_bytes` of workgroup memory each, which may wait for each other.
-    pub const fn cooperative(grid: [u32; 3], block: [u32; 3], lds_bytes: u32) -> Self {
-        LaunchConfig::Cooperative { grid, block, lds_bytes }
-    }
-}
+use crate::{Count, Error, LaunchConfig, Result};
+use amdgpu_emulator::Geometry;
+use amdgpu_emulator::geometry::PACKET_ITEMS;
 
 /// A geometry in numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Resolved {
-    pub grid: [u32; 3],
-    pub block: [u32; 3],
-    pub lds_bytes: u32,
+pub(crate) struct LaunchGeometry {
+    pub(crate) size: Geometry,
     /// Whether workgroups may wait for each other.
-    pub cooperative: bool,
+    pub(crate) is_cooperative: bool,
     /// The rows that are left when workgroups of several are full.
-    pub rest: Option<Rest>,
+    pub(crate) rest: Option<Rest>,
 }
 
 /// A second launch, of a single workgroup: the rows that are left over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rest {
     /// How many: z of the workgroup.
-    pub rows: u32,
+    pub(crate) rows: u32,
     /// Elements before them, in memory that has a row for each.
-    pub before: u64,
+    pub(crate) before: u64,
 }
 
-/// The most lanes that a grid can have in x: a dispatch packet counts lanes in 32 bits.
-const MAX_LANES: u64 = u32::MAX as u64;
+/// What is known of a launch before its geometry.
+#[derive(Clone, Copy)]
+pub(super) enum Known<'a> {
+    /// The arguments' values, but not the lengths of memory, without which the number of rows is not known.
+    Arguments(&'a [Count]),
+    /// Those and the lengths of memory.
+    Lengths(&'a [Count]),
+}
 
-impl Resolved {
-    /// The geometry of a launch; `None` if there is nothing to do. `lengths` says whether `values` has those of memory,
-    /// without which the number of rows is not known; `wave` is the number of lanes of a wave.
-    pub(crate) fn new(
+impl LaunchGeometry {
+    /// The geometry of a launch; `None` if there is nothing to do. `wave` is the number of lanes of a wave.
+    pub(super) fn new(
         config: LaunchConfig,
         name: &str,
         kernel: Option<&Kernel>,
-        values: &[Count],
-        lengths: bool,
+        known: Known<'_>,
         wave: u32,
-    ) -> Result<Option<Resolved>> {
+    ) -> Result<Option<LaunchGeometry>> {
+        let (values, lengths) = match known {
+            Known::Arguments(values) => (values, false),
+            Known::Lengths(values) => (values, true),
+        };
         let stated = kernel.map(|kernel| &kernel.geometry);
         let items = stated.and_then(|g| g.items.as_ref()).map(|items| (items.eval)(values).get());
         if items == Some(0) {
@@ -108,7 +56,7 @@ impl Resolved {
         if rows == Some(0) {
             return Ok(None);
         }
-        let cooperative = matches!(config, LaunchConfig::Cooperative { .. });
+        let is_cooperative = matches!(config, LaunchConfig::Cooperative { .. });
         let given = match config {
             LaunchConfig::Explicit { grid, .. }
             | LaunchConfig::Cooperative { grid, .. }
@@ -125,11 +73,12 @@ impl Resolved {
         if let LaunchConfig::Explicit { grid, block, lds_bytes }
         | LaunchConfig::Cooperative { grid, block, lds_bytes } = config
         {
-            return Ok(Some(Resolved { grid, block, lds_bytes, cooperative, rest: None }));
+            let size = Geometry { grid, block, dynamic_lds: lds_bytes };
+            return Ok(Some(LaunchGeometry { size, is_cooperative, rest: None }));
         }
         let no_geometry = || Error::NoGeometry { kernel: name.to_owned() };
         let geometry = stated.ok_or_else(no_geometry)?;
-        let lds_bytes = match &geometry.lds {
+        let dynamic_lds = match &geometry.lds {
             Some(formula) => clamp((formula.eval)(values).get()),
             None => geometry.lds_bytes,
         };
@@ -141,7 +90,7 @@ impl Resolved {
             let columns = (columns.eval)(values).get();
             let block = geometry.workgroup[0];
             let workgroup = workgroup_of_rows(rows, columns, geometry.items_per_lane, wave, block);
-            return Ok(Some(Resolved::of_rows(rows, columns, workgroup, lds_bytes)));
+            return Ok(Some(LaunchGeometry::of_rows(rows, columns, workgroup, dynamic_lds)));
         }
         let block = geometry.block(values, wave);
         let grid = match (given, &geometry.grid, items.or(rows)) {
@@ -152,7 +101,7 @@ impl Resolved {
                 // Lanes that differ in y and z alone share their items.
                 let per_workgroup = (u128::from(block[0]) * u128::from(geometry.items_per_lane)).max(1);
                 // A larger number of items is covered too: every kernel strides by its grid.
-                let most = MAX_LANES / u64::from(block[0].max(1));
+                let most = PACKET_ITEMS / u64::from(block[0].max(1));
                 [clamp(items.div_ceil(per_workgroup)).min(clamp(most.into())), 1, 1]
             }
             (None, None, None) => return Err(no_geometry()),
@@ -160,60 +109,17 @@ impl Resolved {
         if grid.contains(&0) {
             return Ok(None);
         }
-        Ok(Some(Resolved { grid, block, lds_bytes, cooperative, rest: None }))
+        let size = Geometry { grid, block, dynamic_lds };
+        Ok(Some(LaunchGeometry { size, is_cooperative, rest: None }))
     }
 
     /// Workgroups of several rows, with so many lanes for each.
-    fn of_rows(rows: u128, columns: u128, [lanes, shared]: [u32; 2], lds_bytes: u32) -> Resolved {
+    fn of_rows(rows: u128, columns: u128, [lanes, shared]: [u32; 2], dynamic_lds: u32) -> LaunchGeometry {
         let left = rows % u128::from(shared);
         let rest = Rest { rows: left as u32, before: ((rows - left) * columns) as u64 };
-        Resolved {
-            grid: [clamp(rows / u128::from(shared)), 1, 1],
-            block: [lanes, 1, shared],
-            lds_bytes,
-            cooperative: false,
-            rest: (left > 0).then_some(rest),
-        }
-    }
-
-    /// Whether the device and the kernel, whose code object allows `max_workgroup` lanes and has `own_lds` bytes of
-    /// workgroup memory, support this.
-    pub(crate) fn check(
-        self,
-        name: &str,
-        device: &Device,
-        max_workgroup: u32,
-        own_lds: u32,
-    ) -> Result<Resolved> {
-        let Resolved { grid, block, lds_bytes, .. } = self;
-        let limits = device.properties();
-        let kernel = || name.to_owned();
-        if grid.contains(&0) || block.contains(&0) {
-            return Err(Error::ZeroDimension { kernel: kernel(), grid, block });
-        }
-        let lanes: u64 = block.iter().map(|&n| u64::from(n)).product();
-        let workgroup = |limit| Err(Error::WorkgroupTooLarge { kernel: kernel(), block, limit });
-        if lanes > limits.max_workgroup_size.into() {
-            return workgroup(format!("{} lanes at most on this device", limits.max_workgroup_size));
-        }
-        if max_workgroup > 0 && lanes > max_workgroup.into() {
-            return workgroup(format!("the kernel is compiled for {max_workgroup} lanes at most"));
-        }
-        if exceeds(block, limits.max_workgroup_dimensions) {
-            return workgroup(format!("{:?} at most on this device", limits.max_workgroup_dimensions));
-        }
-        let too_large = |limit| Err(Error::GridTooLarge { kernel: kernel(), grid, block, limit });
-        if exceeds(grid, limits.max_grid) {
-            return too_large(format!("{:?} workgroups at most on this device", limits.max_grid));
-        }
-        if (0..3).any(|i| u64::from(grid[i]) * u64::from(block[i]) > MAX_LANES) {
-            return too_large(format!("{MAX_LANES} lanes at most in each dimension"));
-        }
-        let asked = u64::from(own_lds) + u64::from(lds_bytes);
-        if asked > limits.max_lds_bytes.into() {
-            return Err(Error::LdsTooLarge { kernel: kernel(), asked, limit: limits.max_lds_bytes.into() });
-        }
-        Ok(self)
+        let grid = [clamp(rows / u128::from(shared)), 1, 1];
+        let size = Geometry { grid, block: [lanes, 1, shared], dynamic_lds };
+        LaunchGeometry { size, is_cooperative: false, rest: (left > 0).then_some(rest) }
     }
 }
 
@@ -231,10 +137,6 @@ fn shared_by(config: LaunchConfig, name: &str, wave: u32) -> Result<u32> {
     Ok(z.max(1))
 }
 
-fn exceeds(value: [u32; 3], limit: [u32; 3]) -> bool {
-    (0..3).any(|i| value[i] > limit[i])
-}
-
 fn clamp(n: u128) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
 }
@@ -242,7 +144,7 @@ fn clamp(n: u128) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::{Arg, ArgType, Formula, Geometry};
+    use crate::kernel::{self, Arg, ArgType, Formula};
 
     fn kernel(items: fn(&[Count]) -> Count) -> Kernel {
         Kernel {
@@ -253,7 +155,7 @@ mod tests {
             line: 1,
             args: &[],
             derived: &[],
-            geometry: Geometry {
+            geometry: kernel::Geometry {
                 workgroup: [256, 1, 1],
                 max_workgroup_size: 1024,
                 items_per_lane: 16,
@@ -268,7 +170,9 @@ mod tests {
     }
 
     fn grid(items: fn(&[Count]) -> Count) -> Option<[u32; 3]> {
-        Resolved::new(LaunchConfig::Auto, "k", Some(&kernel(items)), &[], true, 32).unwrap().map(|r| r.grid)
+        LaunchGeometry::new(LaunchConfig::Auto, "k", Some(&kernel(items)), Known::Lengths(&[]), 32)
+            .unwrap()
+            .map(|r| r.size.grid)
     }
 
     #[test]
@@ -282,7 +186,10 @@ mod tests {
     fn nothing_to_do_is_no_launch() {
         assert_eq!(grid(|_| Count(0)), None);
         let explicit = LaunchConfig::for_num_elems(0);
-        assert_eq!(Resolved::new(explicit, "k", Some(&kernel(|_| Count(0))), &[], true, 32), Ok(None));
+        assert_eq!(
+            LaunchGeometry::new(explicit, "k", Some(&kernel(|_| Count(0))), Known::Lengths(&[]), 32),
+            Ok(None)
+        );
     }
 
     #[test]
@@ -293,8 +200,9 @@ mod tests {
         kernel.geometry.rows = Some(Formula { text: "9", eval: |_| Count(9) });
         kernel.geometry.columns = Some(Formula { text: "n", eval: |values| values[0] });
         let block = |config, columns, wave| {
-            let resolved = Resolved::new(config, "k", Some(&kernel), &[Count(columns)], true, wave);
-            resolved.unwrap().map(|r| (r.grid[0], r.block[0]))
+            let resolved =
+                LaunchGeometry::new(config, "k", Some(&kernel), Known::Lengths(&[Count(columns)]), wave);
+            resolved.unwrap().map(|r| (r.size.grid[0], r.size.block[0]))
         };
         for config in [LaunchConfig::Auto, LaunchConfig::Rows { grid: [9, 1, 1] }] {
             let lanes = |wave| [0, 5, 128, 129, 700, 1 << 40].map(|n| block(config, n, wave).unwrap().1);
@@ -302,8 +210,13 @@ mod tests {
             assert_eq!(lanes(64), [64, 64, 64, 64, 192, 256]);
             assert_eq!(block(config, 5, 32), Some((9, 32)));
         }
-        let other =
-            Resolved::new(LaunchConfig::Rows { grid: [8, 1, 1] }, "k", Some(&kernel), &[Count(5)], true, 32);
+        let other = LaunchGeometry::new(
+            LaunchConfig::Rows { grid: [8, 1, 1] },
+            "k",
+            Some(&kernel),
+            Known::Lengths(&[Count(5)]),
+            32,
+        );
         assert!(matches!(other, Err(Error::GridIsNotRows { rows: 9, .. })));
     }
 
@@ -319,18 +232,24 @@ mod tests {
         kernel.args = const { &[MEMORY] };
         let resolve = |config, rows: u32, columns, wave| {
             let values = [Count(rows.into()), Count(columns)];
-            Resolved::new(config, "k", Some(&kernel), &values, true, wave)
+            LaunchGeometry::new(config, "k", Some(&kernel), Known::Lengths(&values), wave)
         };
         let launch = |rows: u32, columns, wave| {
             let launch = resolve(LaunchConfig::Auto, rows, columns, wave).unwrap().unwrap();
             // A caller who knows how many rows there are gets the same.
             let named = LaunchConfig::Rows { grid: [rows, 1, 1] };
             assert_eq!(
-                Resolved::new(named, "k", Some(&kernel), &[Count(0), Count(columns)], false, wave),
+                LaunchGeometry::new(
+                    named,
+                    "k",
+                    Some(&kernel),
+                    Known::Arguments(&[Count(0), Count(columns)]),
+                    wave
+                ),
                 Ok(Some(launch))
             );
             let rest = launch.rest.map(|Rest { rows, before }| (rows, before));
-            (launch.grid[0], launch.block, rest)
+            (launch.size.grid[0], launch.size.block, rest)
         };
         assert_eq!(launch(32, 5, 32), (2, [2, 1, 16], None));
         assert_eq!(launch(35, 5, 32), (2, [2, 1, 16], Some((3, 160))));

@@ -4,8 +4,8 @@
 
 use amdgpu_emulator::Unit;
 use candle_amdgpu::generated::{self, Slot};
-use candle_amdgpu::reference::quantized::Format;
 use candle_amdgpu::{Device, DeviceBuffer, Error, Kernel, LaunchConfig, QUANTIZED};
+use candle_amdgpu_verify::reference::quantized::Format;
 
 /// Rows and columns of the matrix.
 const SIZES: [usize; 2] = [128, 4096];

@@ -177,7 +177,7 @@ impl Arg {
     }
 
     /// What its memory holds for these layouts; nothing if the pointer is null, as it may be of contiguous operands.
-    pub(crate) fn words(&self, operands: &[&Layout]) -> Vec<usize> {
+    pub fn words(&self, operands: &[&Layout]) -> Vec<usize> {
         let shapes = operands.iter().flat_map(|operand| operand.shape().iter().chain(operand.strides()));
         let strides = operands.iter().flat_map(|operand| operand.strides());
         let contiguous = operands.iter().all(|operand| operand.is_contiguous());
@@ -214,7 +214,7 @@ pub struct TensorOf {
 
 impl Kernel {
     /// How many numbers a formula gets: of the arguments, of tensors, and the geometry.
-    pub(crate) fn value_count(&self) -> usize {
+    pub fn value_count(&self) -> usize {
         self.args.len() + self.derived.len() + 6
     }
 
@@ -224,7 +224,7 @@ impl Kernel {
     }
 
     /// Whether layouts or other arguments determine the argument at this position.
-    pub(crate) fn is_filled_in(&self, index: usize) -> bool {
+    pub fn is_filled_in(&self, index: usize) -> bool {
         let arg = &self.args[index];
         let is_of_layout =
             |a: &Arg| a.layout.as_ref().is_some_and(|l| l.numel == index || l.num_dims == index);
@@ -239,13 +239,13 @@ impl Kernel {
     }
 
     /// The arguments that take layouts, with their positions.
-    pub(crate) fn layout_args(&self) -> impl Iterator<Item = (usize, &'static Arg)> {
+    pub fn layout_args(&self) -> impl Iterator<Item = (usize, &'static Arg)> {
         let args = self.args.iter().enumerate();
         args.filter(|(_, arg)| arg.takes_layouts())
     }
 
     /// The pointers that these layouts are of, one for each layout.
-    pub(crate) fn laid_out(&self) -> impl Iterator<Item = impl Iterator<Item = usize>> {
+    pub fn laid_out(&self) -> impl Iterator<Item = impl Iterator<Item = usize>> {
         self.layout_args().map(|(_, arg)| {
             let shared = arg.layout.as_ref().map_or(&[][..], |layout| layout.of);
             shared.iter().copied().chain(arg.tensors.iter().map(|tensor| tensor.of))
@@ -254,7 +254,13 @@ impl Kernel {
 
     /// Completes the values of the arguments, at the front of `values`, which has [`value_count`](Self::value_count): what
     /// layouts and other arguments say.
-    pub(crate) fn complete(&self, layouts: &[&[&Layout]], values: &mut [Count]) -> Result<()> {
+    ///
+    /// # Errors
+    /// If shapes contradict each other or the kernel, or a number that follows from arguments does not fit its own.
+    ///
+    /// # Panics
+    /// If there is not an entry in `layouts` for each of [`layout_args`](Self::layout_args).
+    pub fn complete(&self, layouts: &[&[&Layout]], values: &mut [Count]) -> Result<()> {
         assert_eq!(layouts.len(), self.layout_args().count(), "{}: one entry for each layout", self.name);
         let mut known = vec![false; values.len()];
         for ((_, arg), operands) in self.layout_args().zip(layouts) {

@@ -19,8 +19,8 @@
 //! any), `hip`, `emulator`, or `emulator:gfx1100`.
 //!
 //! Features: `kernels` (default) includes Candle's kernels; without it the crate is a runtime for kernels of your own.
-//! `verify` adds host models of the kernels and the property tests of `candle-amdgpu verify`; that program is a separate
-//! crate, `candle-amdgpu-cli`. `rocm-rs` lets the wrappers take rocm-rs's memory and streams.
+//! `rocm-rs` lets the wrappers take rocm-rs's memory and streams. Host models of the kernels and the property tests of
+//! `candle-amdgpu verify` are in a crate of their own, `candle-amdgpu-verify`, and so is that program, `candle-amdgpu-cli`.
 
 // Generated wrappers name this crate as their users do.
 extern crate self as candle_amdgpu;
@@ -37,8 +37,6 @@ mod error;
 mod event;
 mod faults;
 mod function;
-#[cfg(feature = "kernels")]
-pub mod gemm;
 pub mod generated;
 mod graph;
 #[cfg(feature = "kernels")]
@@ -49,23 +47,15 @@ mod launch;
 mod layout;
 mod legacy;
 mod module;
+#[cfg(feature = "kernels")]
+mod ops;
 mod pinned;
 mod ptx;
-#[cfg(feature = "kernels")]
-pub mod reduce;
-#[cfg(feature = "verify")]
-pub mod reference;
-#[cfg(feature = "kernels")]
-pub mod rng;
 #[cfg(feature = "rocm-rs")]
 mod rocm;
-#[cfg(feature = "kernels")]
-pub mod sort;
 mod staging;
 mod stream;
 mod sys;
-#[cfg(feature = "verify")]
-pub mod verify;
 
 pub use access::{DeviceRead, DeviceWrite, Memory, Null, ReadOrNull, WriteOrNull};
 pub use amdgpu_emulator::{CodeObject, KernelInfo};
@@ -88,6 +78,8 @@ pub use kernel::{Kernel, Module};
 pub use launch::{LaunchBuilder, LaunchConfig};
 pub use layout::Layout;
 pub use module::Loaded;
+#[cfg(feature = "kernels")]
+pub use ops::{gemm, reduce, rng, sort};
 pub use pinned::PinnedBuffer;
 pub use stream::{AsStream, Stream, StreamRef};
 

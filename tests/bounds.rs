@@ -2,7 +2,7 @@
 
 mod common;
 
-use candle_amdgpu::verify::{FAMILIES, Options, check_bounds};
+use candle_amdgpu_verify::{FAMILIES, Options, check_bounds};
 use std::collections::BTreeMap;
 
 #[test]

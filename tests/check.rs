@@ -6,8 +6,8 @@
 
 mod common;
 
-use candle_amdgpu::verify::{Call, Draw, Expected, FAMILIES, Family, Options, Outcome, verify_all};
 use candle_amdgpu::{Device, Error, Kernel, Module};
+use candle_amdgpu_verify::{Call, Draw, Expected, FAMILIES, Family, Options, Outcome, verify_all};
 use common::{alone, set_check_mode};
 
 /// The most elements of a case: larger ones repeat what these do.

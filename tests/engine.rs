@@ -3,11 +3,11 @@
 mod common;
 
 use candle_amdgpu::kernel::{Arg, ArgType, Geometry};
-use candle_amdgpu::reference::{Array, DType, Value};
-use candle_amdgpu::verify::{
+use candle_amdgpu::{Count, FILL, Kernel, Layout, Module, kernel::Formula};
+use candle_amdgpu_verify::reference::{Array, DType, Value};
+use candle_amdgpu_verify::{
     Call, Draw, Expected, Family, Input, Operand, Options, Outcome, Tolerance, verify,
 };
-use candle_amdgpu::{Count, FILL, Kernel, Layout, Module, kernel::Formula};
 
 /// `fill_f32` with a model that is right for values below `wrong_from`, which are the draw's first small number.
 struct Model {

@@ -1,9 +1,9 @@
 //! Matrix products through the typed interface, as cuBLAS and rocBLAS have them.
 
 use candle_amdgpu::gemm::{GemmConfig, GemmElement, GemmType, Transpose, gemm, gemm_raw};
-use candle_amdgpu::reference::gemm::Product;
-use candle_amdgpu::reference::{Array, DType, Value};
 use candle_amdgpu::{Device, DeviceBuffer, Error, GEMM, Stream, bf16, f16};
+use candle_amdgpu_verify::reference::gemm::Product;
+use candle_amdgpu_verify::reference::{Array, DType, Value};
 
 fn streams() -> Vec<Stream> {
     let devices = Device::all().expect("devices");

@@ -3,8 +3,8 @@
 
 mod common;
 
-use candle_amdgpu::verify::{Options, family, verify_all};
 use candle_amdgpu::{Device, DeviceBuffer, Element, Error, Function, GEMM, Kernel, LaunchConfig, f16};
+use candle_amdgpu_verify::{Options, family, verify_all};
 use common::{alone, set_check_mode};
 
 #[test]

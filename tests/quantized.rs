@@ -2,12 +2,12 @@
 
 mod common;
 
-use candle_amdgpu::reference::quantized::{Activation, Format, Order, Product, quantize_q8_1};
-use candle_amdgpu::reference::{DType, Value};
-use candle_amdgpu::verify::{Options, family, verify};
 use candle_amdgpu::{
     Device, DeviceBuffer, Error, LaunchConfig, QUANTIZED, f16, kernels::quantized as kernels,
 };
+use candle_amdgpu_verify::reference::quantized::{Activation, Format, Order, Product, quantize_q8_1};
+use candle_amdgpu_verify::reference::{DType, Value};
+use candle_amdgpu_verify::{Options, family, verify};
 use common::{alone, set_check_mode};
 
 /// Those of the targets that the kernels are compiled for.

@@ -4,10 +4,10 @@
 mod common;
 
 use candle_amdgpu::kernels::reduce::*;
-use candle_amdgpu::verify::{Call, Draw, Expected, Family, Options, Values, family, verify};
 use candle_amdgpu::{
     Device, DeviceBuffer, Kernel, LaunchConfig, Layout, Module, Null, REDUCE, Result, Stream, bf16, f16,
 };
+use candle_amdgpu_verify::{Call, Draw, Expected, Family, Options, Values, family, verify};
 
 /// The device of a target, from now on in check mode.
 fn device(arch: &str) -> Device {

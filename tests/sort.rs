@@ -5,8 +5,8 @@ mod common;
 
 use candle_amdgpu::kernels::sort::*;
 use candle_amdgpu::sort::{Order, argsort};
-use candle_amdgpu::verify::{Options, family, verify};
 use candle_amdgpu::{Device, DeviceBuffer, LaunchConfig, Result, SORT, Stream};
+use candle_amdgpu_verify::{Options, family, verify};
 
 /// The device of a target, from now on in check mode or not.
 fn device(arch: &str, check: bool) -> Device {

@@ -6,8 +6,8 @@
 
 use amdgpu_emulator::Gfx;
 use candle_amdgpu::kernel::Object;
-use candle_amdgpu::verify::{Call, Draw, Expected, FAMILIES, Family, Options, Outcome, verify_all};
 use candle_amdgpu::{Device, Error, Kernel, Module};
+use candle_amdgpu_verify::{Call, Draw, Expected, FAMILIES, Family, Options, Outcome, verify_all};
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 use std::sync::OnceLock;

@@ -5,8 +5,8 @@
 
 mod common;
 
-use candle_amdgpu::verify::{FAMILIES, Family, Options, Outcome, verify_all};
 use candle_amdgpu::{Device, kernels};
+use candle_amdgpu_verify::{FAMILIES, Family, Options, Outcome, verify_all};
 use std::hash::{BuildHasher, RandomState};
 
 fn cases() -> u32 {
@@ -57,7 +57,7 @@ fn all_kernels_agree_with_their_models_from_a_random_seed() {
 fn every_family_of_the_build_is_verified() {
     for module in kernels::MODULES {
         assert!(
-            candle_amdgpu::verify::family(module.name()).is_some(),
+            candle_amdgpu_verify::family(module.name()).is_some(),
             "the family `{}` is in no list of verified ones",
             module.name()
         );

@@ -2,9 +2,9 @@
 
 use crate::npy;
 use anyhow::{Context, Result, bail, ensure};
-use candle_amdgpu::reference::{Array, DType, Value};
-use candle_amdgpu::verify::{Draw, Grid, Values};
 use candle_amdgpu::{AsStream, Device, DeviceBuffer, LaunchBuilder, Stream};
+use candle_amdgpu_verify::reference::{Array, DType, Value};
+use candle_amdgpu_verify::{Draw, Grid, Values};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;

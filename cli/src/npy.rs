@@ -2,7 +2,7 @@
 
 use crate::given::{CHUNK, Memory};
 use anyhow::{Context, Result, ensure};
-use candle_amdgpu::reference::{Array, DType};
+use candle_amdgpu_verify::reference::{Array, DType};
 use npyz::{DType as NpyType, NpyFile, NpyHeader, Order, WriteOptions, WriterBuilder};
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Write};

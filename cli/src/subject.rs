@@ -10,9 +10,9 @@ use amdgpu_emulator::{FatBinary, Fault, Gfx, KernelArg, KernelInfo, LaunchOption
 use amdhip64::{DEFAULT_TARGETS, DEVICE_VARIABLE, LaunchRecord};
 use anyhow::{Context, Result, bail, ensure};
 use candle_amdgpu::kernel::{ArgType, nearest};
-use candle_amdgpu::reference::{Array, DType, Value};
-use candle_amdgpu::verify::{Call, Draw, Grid, Input, Values, family};
 use candle_amdgpu::{CodeObject, Device, Function, Kernel, LaunchBuilder, LaunchConfig, Stream};
+use candle_amdgpu_verify::reference::{Array, DType, Value};
+use candle_amdgpu_verify::{Call, Draw, Grid, Input, Values, family};
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
 use std::ffi::{OsStr, OsString};

@@ -18,8 +18,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use candle_amdgpu::reference::affine::affine;
 use candle_amdgpu::{Device, DeviceBuffer, Layout, Stream, bf16, f16};
+use candle_amdgpu_verify::reference::affine::affine;
 use checkpoint::{Checkpoint, Tensor};
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};

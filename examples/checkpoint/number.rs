@@ -1,8 +1,8 @@
 //! The three dtypes of the example.
 
 use candle_amdgpu::kernels::affine::{affine_bf16, affine_f16, affine_f32};
-use candle_amdgpu::reference::{DType, Value};
 use candle_amdgpu::{DeviceBuffer, Element, LaunchConfig, Layout, Result, Stream, bf16, f16};
+use candle_amdgpu_verify::reference::{DType, Value};
 
 /// A floating-point type that affine has a kernel for.
 pub trait Number: Element {

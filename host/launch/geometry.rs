@@ -7,21 +7,22 @@ use amdgpu_emulator::geometry::PACKET_ITEMS;
 
 /// A geometry in numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct LaunchGeometry {
-    pub(crate) size: Geometry,
+pub struct LaunchGeometry {
+    /// Workgroups, their work-items, and LDS beside the kernel's own.
+    pub size: Geometry,
     /// Whether workgroups may wait for each other.
-    pub(crate) is_cooperative: bool,
+    pub is_cooperative: bool,
     /// The rows that are left when workgroups of several are full.
-    pub(crate) rest: Option<Rest>,
+    pub rest: Option<Rest>,
 }
 
 /// A second launch, of a single workgroup: the rows that are left over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Rest {
+pub struct Rest {
     /// How many: z of the workgroup.
-    pub(crate) rows: u32,
+    pub rows: u32,
     /// Elements before them, in memory that has a row for each.
-    pub(crate) before: u64,
+    pub before: u64,
 }
 
 /// What is known of a launch before its geometry.

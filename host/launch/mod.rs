@@ -21,10 +21,6 @@ mod typed;
 
 pub use by_hand::LaunchBuilder;
 pub use config::LaunchConfig;
+pub use geometry::{LaunchGeometry, Rest};
 pub use slot::Slot;
-pub use typed::launch;
-
-#[cfg(feature = "verify")]
-pub(crate) use geometry::LaunchGeometry;
-#[cfg(feature = "verify")]
-pub(crate) use typed::resolve;
+pub use typed::{launch, resolve};

@@ -87,15 +87,14 @@ impl<'a> Slot<'a> {
     }
 
     /// A value by its bytes, at most 16.
-    #[cfg(feature = "verify")]
-    pub(crate) fn bytes(value: &[u8], integer: Option<i128>) -> Slot<'static> {
+    pub fn bytes(value: &[u8], integer: Option<i128>) -> Slot<'static> {
         let mut bytes = Bytes([0; 16]);
         bytes.0[..value.len()].copy_from_slice(value);
         Slot { bytes, size: value.len(), content: Content::Value { integer } }
     }
 
     /// Memory whose elements have `element` bytes.
-    pub(crate) fn memory(memory: Memory<'a>, element: usize) -> Slot<'a> {
+    pub fn memory(memory: Memory<'a>, element: usize) -> Slot<'a> {
         let mut slot = Slot { content: Content::Memory { memory, element }, ..Slot::NULL };
         slot.set_address(memory.address);
         slot

@@ -49,7 +49,7 @@ unsafe fn launch_on(
     layouts: &[&[&Layout]],
     slots: &mut [Slot<'_>],
 ) -> Result<()> {
-    let Some(geometry) = resolve(kernel, config, layouts, slots, stream)? else { return Ok(()) };
+    let Some(geometry) = resolve_on(kernel, config, layouts, slots, stream)? else { return Ok(()) };
     let function = stream.device.get_or_load_func(kernel.name, module)?;
     let launch = Admitted::new(&function, stream, geometry)?;
 
@@ -70,7 +70,23 @@ unsafe fn launch_on(
 
 /// Fills in what follows from layouts and other arguments, and checks everything that can be without a code object: the
 /// geometry, or `None` if there is nothing to do.
-pub(crate) fn resolve(
+///
+/// # Errors
+/// Those of [`launch`] that come before the module is loaded.
+///
+/// # Panics
+/// As [`launch`].
+pub fn resolve(
+    kernel: &'static Kernel,
+    config: LaunchConfig,
+    layouts: &[&[&Layout]],
+    slots: &mut [Slot<'_>],
+    stream: &impl AsStream,
+) -> Result<Option<LaunchGeometry>> {
+    resolve_on(kernel, config, layouts, slots, &stream.stream_ref()?)
+}
+
+fn resolve_on(
     kernel: &'static Kernel,
     config: LaunchConfig,
     layouts: &[&[&Layout]],

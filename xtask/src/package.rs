@@ -23,7 +23,7 @@ use crate::setup::{self, For};
 use crate::{dependent, shell};
 
 /// The crates, each after those that it depends on.
-const CRATES: [&str; 9] = [
+const CRATES: [&str; 10] = [
     "amdgpu-macros",
     "amdgpu-device",
     "amdgpu-emulator",
@@ -31,6 +31,7 @@ const CRATES: [&str; 9] = [
     "amdgpu-build",
     "amdhip",
     "candle-amdgpu",
+    "candle-amdgpu-verify",
     "amdgpu-conformance",
     "candle-amdgpu-cli",
 ];

@@ -2,7 +2,7 @@
 
 use super::{Call, Draw, Expected, Family, Input, Operand, Tolerance};
 use crate::reference::{Array, DType, Value, rng};
-use crate::{Kernel, Module, RNG};
+use candle_amdgpu::{Kernel, Module, RNG};
 
 pub(super) struct Rng;
 

@@ -185,7 +185,7 @@ fn decode(bits: u64, exponent: u32, mantissa: u32, infinite: bool) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{bf16, f8e4m3, f16};
+    use candle_amdgpu::{bf16, f8e4m3, f16};
 
     #[test]
     fn every_16_bit_float_is_the_libraries_own() {

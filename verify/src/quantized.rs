@@ -3,7 +3,7 @@
 use super::{Call, Draw, Expected, Family, Grid, Input, Operand, Random, Tolerance, is_cuda};
 use crate::reference::quantized::{Activation, Format, Order, Product, quantize_q8_1};
 use crate::reference::{Array, DType, Value};
-use crate::{Kernel, LaunchConfig, Module, QUANTIZED};
+use candle_amdgpu::{Kernel, LaunchConfig, Module, QUANTIZED};
 
 pub(super) struct Quantized;
 

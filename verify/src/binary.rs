@@ -2,7 +2,7 @@
 
 use super::{Call, Draw, Expected, Family, Tolerance, elementwise};
 use crate::reference::{Value, binary};
-use crate::{BINARY, Kernel, Module};
+use candle_amdgpu::{BINARY, Kernel, Module};
 
 pub(super) struct Binary;
 

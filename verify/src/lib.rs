@@ -1,4 +1,4 @@
-//! Property tests of kernels against the models in [`reference`](crate::reference), for the tests of this crate and
+//! Property tests of kernels against the models in [`reference`](crate::reference), for the tests of the kernels and
 //! for `candle-amdgpu verify`.
 //!
 //! The engine draws shapes, layouts, values and geometries ([`Draw`]), a [`Family`] turns them into a [`Call`] and computes
@@ -7,9 +7,9 @@
 //! fails.
 //!
 //! # Adding a family
-//! 1. `host/reference/NAME.rs`: the model of one element, or of the whole operation, on
+//! 1. `src/reference/NAME.rs`: the model of one element, or of the whole operation, on
 //!    [`Value`](crate::reference::Value)s, rounded wherever the kernel rounds.
-//! 2. `host/verify/NAME.rs`: a unit struct that implements [`Family`]. `call` gives one [`Input`] for each parameter
+//! 2. `src/NAME.rs`: a unit struct that implements [`Family`]. `call` gives one [`Input`] for each parameter
 //!    of the kernel, by its name in the signature; [`Draw`] has layouts, sizes, values and small numbers to make them
 //!    of. `expected` computes the outputs. Dtypes come from the signature, so that one function serves all kernels
 //!    of an operation.
@@ -32,6 +32,7 @@ mod indexing;
 mod launch;
 mod quantized;
 mod reduce;
+pub mod reference;
 mod rng;
 mod sort;
 mod ternary;
@@ -43,7 +44,7 @@ pub use compare::Miss;
 pub use draw::{Draw, Grid, Random, Values};
 pub use engine::{Options, Outcome, verify, verify_all};
 
-use crate::{Error, Kernel, Module};
+use candle_amdgpu::{Error, Kernel, Module};
 
 /// Whether the devices are NVIDIA's, for which some kernels go other ways.
 fn is_cuda() -> bool {

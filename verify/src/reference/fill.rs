@@ -1,7 +1,7 @@
 //! Fill: constants, and rows copied to other strides. Bits go through unchanged.
 
 use super::{Array, Value};
-use crate::Layout;
+use candle_amdgpu::Layout;
 
 /// `out` with `value` at each element of `layout`.
 pub fn const_set(out: &Array, layout: &Layout, value: Value) -> Array {

@@ -2,10 +2,10 @@
 
 use super::compare::compare;
 use super::{Call, Expected, Family, Grid, Input, Miss, Operand, Tolerance};
-use crate::access::Memory;
-use crate::generated::{self, ArgType, Slot};
 use crate::reference::Array;
-use crate::{DeviceBuffer, LaunchConfig, Layout, Result, Stream};
+use candle_amdgpu::Memory;
+use candle_amdgpu::generated::{self, ArgType, Slot};
+use candle_amdgpu::{DeviceBuffer, LaunchConfig, Layout, Result, Stream};
 use std::sync::{PoisonError, RwLock};
 
 /// Bytes in front of and behind each operand that must not change.

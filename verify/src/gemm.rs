@@ -3,7 +3,7 @@
 use super::{Call, Draw, Expected, Family, Grid, Input, Operand, Tolerance};
 use crate::reference::gemm::{Experts, Product};
 use crate::reference::{Array, DType, Value};
-use crate::{GEMM, Kernel, LaunchConfig, Module};
+use candle_amdgpu::{GEMM, Kernel, LaunchConfig, Module};
 
 pub(super) struct Gemm;
 

@@ -3,7 +3,7 @@
 use super::{Call, Draw, Expected, Family, Input, Operand, Random, Tolerance};
 use crate::reference::indexing::{Place, Sizes, arrive, pick, place};
 use crate::reference::{Array, DType, Value};
-use crate::{Error, INDEXING, Kernel, Layout, Module};
+use candle_amdgpu::{Error, INDEXING, Kernel, Layout, Module};
 
 pub(super) struct Indexing;
 

@@ -1,8 +1,8 @@
 //! What element by element operations have in common: `out` is contiguous, the operands have layouts of one shape.
 
 use super::{Call, Draw, Expected, Input, Operand, Tolerance};
-use crate::kernel::Kernel;
 use crate::reference::{Array, Value};
+use candle_amdgpu::kernel::Kernel;
 
 /// A call whose memory parameters are `operands`, with the draw's layouts in their order, and a contiguous `out`;
 /// any other parameter is a drawn value.

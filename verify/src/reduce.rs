@@ -5,7 +5,7 @@
 
 use super::{Call, Draw, Expected, Family, Grid, Input, Operand, Random, Tolerance};
 use crate::reference::{Array, DType, Value, reduce};
-use crate::{Kernel, LaunchConfig, Layout, Module, REDUCE};
+use candle_amdgpu::{Kernel, LaunchConfig, Layout, Module, REDUCE};
 
 pub(super) struct Reduce;
 

@@ -2,7 +2,7 @@
 
 use super::{Call, Draw, Expected, Family, Input, Operand, Tolerance};
 use crate::reference::{Array, DType, Value, fill};
-use crate::{FILL, Kernel, Layout, Module};
+use candle_amdgpu::{FILL, Kernel, Layout, Module};
 
 pub(super) struct Fill;
 

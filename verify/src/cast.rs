@@ -2,7 +2,7 @@
 
 use super::{Call, Draw, Expected, Family, Tolerance, elementwise};
 use crate::reference::cast;
-use crate::{CAST, Kernel, Module};
+use candle_amdgpu::{CAST, Kernel, Module};
 
 pub(super) struct Cast;
 

@@ -2,7 +2,7 @@
 
 use super::{Call, Draw, Expected, Family, Tolerance, elementwise};
 use crate::reference::ternary;
-use crate::{Kernel, Module, TERNARY};
+use candle_amdgpu::{Kernel, Module, TERNARY};
 
 pub(super) struct Ternary;
 

@@ -2,7 +2,7 @@
 
 use super::{Call, Draw, Expected, Family, Input, Tolerance, elementwise};
 use crate::reference::unary::{FUNCTIONS, Function};
-use crate::{Kernel, Module, UNARY};
+use candle_amdgpu::{Kernel, Module, UNARY};
 
 pub(super) struct Unary;
 

@@ -4,7 +4,7 @@
 use super::{Call, Draw, Expected, Family, Grid, Input, Operand, Random, Tolerance};
 use crate::reference::conv::{self, Image, Windows};
 use crate::reference::{Array, DType, Value};
-use crate::{CONV, Kernel, LaunchConfig, Layout, Module};
+use candle_amdgpu::{CONV, Kernel, LaunchConfig, Layout, Module};
 
 pub(super) struct Conv;
 

@@ -2,7 +2,7 @@
 
 use super::{Call, Draw, Expected, Family, Input, Operand, Tolerance};
 use crate::reference::{Array, affine};
-use crate::{AFFINE, Kernel, Module};
+use candle_amdgpu::{AFFINE, Kernel, Module};
 
 pub(super) struct Affine;
 

@@ -1,9 +1,9 @@
 //! One launch in terms of host data.
 
 use super::Grid;
-use crate::kernel::Kernel;
 use crate::reference::{Array, DType, Value};
-use crate::{Count, Layout};
+use candle_amdgpu::kernel::Kernel;
+use candle_amdgpu::{Count, Layout};
 use std::fmt;
 
 /// A launch: what each parameter gets, and the geometry.

@@ -2,7 +2,7 @@
 
 use super::{Call, Draw, Expected, Family, Grid, Input, Operand, Tolerance};
 use crate::reference::{Array, DType, Value, sort};
-use crate::{Kernel, LaunchConfig, Module, SORT};
+use candle_amdgpu::{Kernel, LaunchConfig, Module, SORT};
 
 pub(super) struct Sort;
 

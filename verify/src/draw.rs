@@ -1,7 +1,7 @@
 //! What calls are made of, drawn at random or fixed.
 
 use crate::reference::{Array, DType, Kind, Value};
-use crate::{LaunchConfig, Layout};
+use candle_amdgpu::{LaunchConfig, Layout};
 use proptest::prelude::*;
 use std::fmt;
 

@@ -3,13 +3,12 @@
 
 use super::launch::{config, slot_of};
 use super::{Call, Draw, Family, Input, Options};
-use crate::access::Memory;
-use crate::generated::Slot;
-use crate::kernel::Kernel;
-use crate::launch::{LaunchGeometry, resolve};
-use crate::stream::AsStream;
-use crate::{Error, LaunchConfig, Layout, Result, Stream};
 use amdgpu_emulator::Geometry;
+use candle_amdgpu::Memory;
+use candle_amdgpu::generated::Slot;
+use candle_amdgpu::generated::{LaunchGeometry, resolve};
+use candle_amdgpu::kernel::Kernel;
+use candle_amdgpu::{Error, LaunchConfig, Layout, Result, Stream};
 use std::cell::RefCell;
 use std::ptr;
 
@@ -94,5 +93,5 @@ fn check(
     let mut slots: Vec<Slot<'_>> = call.inputs.iter().enumerate().map(slot).collect();
     let layouts: Vec<Vec<&Layout>> = call.layouts.iter().map(|layouts| layouts.iter().collect()).collect();
     let layouts: Vec<&[&Layout]> = layouts.iter().map(Vec::as_slice).collect();
-    resolve(call.kernel, config, &layouts, &mut slots, &stream.stream_ref()?)
+    resolve(call.kernel, config, &layouts, &mut slots, stream)
 }

@@ -2,9 +2,9 @@
 
 use super::launch::{Ran, run};
 use super::{Draw, Family, Miss};
-use crate::kernel::{ArgType, Kernel};
 use crate::reference::DType;
-use crate::{Device, Result};
+use candle_amdgpu::kernel::{ArgType, Kernel};
+use candle_amdgpu::{Device, Result};
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};

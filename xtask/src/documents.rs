@@ -15,7 +15,7 @@ use crate::shell;
 const SKIPPED: [&str; 2] = ["target", "node_modules"];
 
 /// Where the guide's Rust is quoted from. All of it is compiled by other checks.
-const QUOTED: [&str; 4] = ["examples", "host", "kernels", "tests"];
+const QUOTED: [&str; 5] = ["examples", "host", "kernels", "tests", "verify"];
 
 /// The page with all environment variables.
 const VARIABLES: &str = "guide/src/environment.md";

@@ -1,8 +1,8 @@
 //! AMD GPUs, real or emulated.
 
 use crate::cache::Recordings;
-use crate::faults::Faults;
-use crate::module::{Loaded, Modules};
+use crate::error_slot::DeviceErrorSlots;
+use crate::module::{LoadedModule, Modules};
 use crate::stream;
 use crate::sys::{self, hip};
 use crate::{Error, Function, Module, Result, Stream};
@@ -18,7 +18,7 @@ struct Inner {
     ordinal: usize,
     properties: Properties,
     modules: Modules,
-    faults: Faults,
+    error_slots: DeviceErrorSlots,
     recordings: Recordings,
     streams: Mutex<Vec<Weak<stream::Inner>>>,
 }
@@ -86,7 +86,7 @@ impl Device {
             ordinal,
             properties,
             modules: Modules::default(),
-            faults: Faults::default(),
+            error_slots: DeviceErrorSlots::default(),
             recordings: Recordings::default(),
             streams: Mutex::default(),
         }));
@@ -168,7 +168,7 @@ impl Device {
         self.make_current()?;
         // SAFETY: has no preconditions.
         unsafe { hip!(hipDeviceSynchronize())? };
-        self.faults().take()
+        self.error_slots().take()
     }
 
     /// Whether it is emulated.
@@ -187,8 +187,8 @@ impl Device {
     }
 
     /// Where kernels record errors that they find in their data.
-    pub(crate) fn faults(&self) -> &Faults {
-        &self.0.faults
+    pub(crate) fn error_slots(&self) -> &DeviceErrorSlots {
+        &self.0.error_slots
     }
 
     /// A new stream.
@@ -205,14 +205,14 @@ impl Device {
     /// # Errors
     /// If the module was not compiled for this device, cannot be loaded or has no such kernel.
     pub fn get_or_load_func(&self, name: &str, module: &Module) -> Result<Function> {
-        Loaded::function(&self.load(module)?, name)
+        LoadedModule::function(&self.load(module)?, name)
     }
 
     /// The module on this device, loaded at the first call.
     ///
     /// # Errors
     /// If it was not compiled for this device or cannot be loaded.
-    pub fn load(&self, module: &Module) -> Result<Arc<Loaded>> {
+    pub fn load(&self, module: &Module) -> Result<Arc<LoadedModule>> {
         self.0.modules.get_or_load(self, module)
     }
 
@@ -220,8 +220,8 @@ impl Device {
     ///
     /// # Errors
     /// If the bytes are not such a code object.
-    pub fn load_code_object(&self, name: &str, bytes: &[u8]) -> Result<Arc<Loaded>> {
-        Loaded::from_bytes(self, name, bytes).map(Arc::new)
+    pub fn load_code_object(&self, name: &str, bytes: &[u8]) -> Result<Arc<LoadedModule>> {
+        LoadedModule::from_bytes(self, name, bytes).map(Arc::new)
     }
 
     /// Makes this the calling thread's device, for HIP's functions that take no stream. This crate's own do so themselves.

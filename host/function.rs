@@ -2,7 +2,7 @@
 
 use crate::LaunchConfig;
 use crate::kernel::Kernel;
-use crate::module::Loaded;
+use crate::module::LoadedModule;
 use crate::sys::hipFunction_t;
 use amdgpu_emulator::{KernelArg, KernelInfo};
 use std::ffi::c_void;
@@ -12,14 +12,14 @@ use std::sync::Arc;
 /// A kernel on a device. Copies are cheap; each keeps the module loaded.
 #[derive(Clone)]
 pub struct Function {
-    module: Arc<Loaded>,
+    module: Arc<LoadedModule>,
     /// Position among the module's kernels.
     index: usize,
 }
 
 impl Function {
     /// `index` is the position of one of `module`'s kernels, whose handle is known.
-    pub(crate) fn new(module: Arc<Loaded>, index: usize) -> Function {
+    pub(crate) fn new(module: Arc<LoadedModule>, index: usize) -> Function {
         Function { module, index }
     }
 
@@ -43,7 +43,7 @@ impl Function {
     }
 
     /// The module that it is in.
-    pub fn module(&self) -> &Arc<Loaded> {
+    pub fn module(&self) -> &Arc<LoadedModule> {
         &self.module
     }
 

@@ -5,7 +5,7 @@ pub use crate::access::{DeviceRead, DeviceWrite, ReadOrNull, WriteOrNull};
 pub use crate::count::Dimensions;
 pub use crate::element::{Element, KernelStructure, bf16, f8e4m3, f16};
 pub use crate::kernel::{
-    AlongOf, Arg, ArgType, Formula, Geometry, Kernel, LayoutOf, Module, Object, TensorOf,
+    AlongOf, Arg, ArgType, Formula, Kernel, LaunchHints, LayoutOf, Module, Object, TensorOf,
 };
 pub use crate::launch::{LaunchGeometry, Rest, Slot, launch, resolve};
 pub use crate::{AsStream, Count, LaunchConfig, Layout, Result};

@@ -117,7 +117,7 @@ pub struct Kernel {
     /// What formulas get of tensors, behind the values of the arguments.
     pub derived: &'static [&'static str],
     /// How it is meant to be launched.
-    pub geometry: Geometry,
+    pub geometry: LaunchHints,
 }
 
 /// An argument of a kernel.
@@ -400,7 +400,7 @@ pub struct LayoutOf {
 
 /// The launch geometry that a kernel states for itself. It is right under any other as well.
 #[derive(Debug)]
-pub struct Geometry {
+pub struct LaunchHints {
     /// Work-items of a workgroup in x, y and z.
     pub workgroup: [u32; 3],
     /// Most work-items of a workgroup that the kernel is compiled for.
@@ -458,7 +458,7 @@ pub fn workgroup_of_rows(rows: u128, columns: u128, items_per_lane: u32, wave: u
     [lanes, u32::try_from(rows).map_or(shared, |rows| rows.clamp(1, shared))]
 }
 
-impl Geometry {
+impl LaunchHints {
     /// Work-items of a workgroup in x, y and z, where waves have `wave` lanes.
     pub(crate) fn block(&self, values: &[Count], wave: u32) -> [u32; 3] {
         let [x, y, z] = self.workgroup;

@@ -34,8 +34,8 @@ mod count;
 mod device;
 mod element;
 mod error;
+mod error_slot;
 mod event;
-mod faults;
 mod function;
 pub mod generated;
 mod graph;
@@ -77,7 +77,7 @@ pub use ids::{check_ids, ids_below};
 pub use kernel::{Kernel, Module};
 pub use launch::{LaunchBuilder, LaunchConfig};
 pub use layout::Layout;
-pub use module::Loaded;
+pub use module::LoadedModule;
 #[cfg(feature = "kernels")]
 pub use ops::{gemm, reduce, rng, sort};
 pub use pinned::PinnedBuffer;

@@ -1,6 +1,6 @@
 //! Modules on a device: loaded once, their kernels looked up by name.
 
-use crate::faults::Fault;
+use crate::error_slot::DeviceErrorSlot;
 use crate::kernel::{Kernel, Module, NVPTX};
 use crate::legacy;
 use crate::ptx::Text;
@@ -16,11 +16,11 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 /// The modules that a device has loaded, by the address of their table of code objects.
 #[derive(Default)]
-pub(crate) struct Modules(RwLock<HashMap<usize, Arc<Loaded>>>);
+pub(crate) struct Modules(RwLock<HashMap<usize, Arc<LoadedModule>>>);
 
 impl Modules {
     /// The module, loaded if necessary. The lock is held meanwhile, so that it is loaded once.
-    pub(crate) fn get_or_load(&self, device: &Device, module: &Module) -> Result<Arc<Loaded>> {
+    pub(crate) fn get_or_load(&self, device: &Device, module: &Module) -> Result<Arc<LoadedModule>> {
         let key = module.objects().as_ptr() as usize;
         if let Some(loaded) = self.0.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
             return Ok(loaded.clone());
@@ -32,8 +32,12 @@ impl Modules {
         }
         // The build's own objects need no copy.
         if object.gfx == NVPTX {
-            let mut loaded =
-                Loaded::from_text(device, module.name(), Cow::Borrowed(object.bytes), module.kernels())?;
+            let mut loaded = LoadedModule::from_text(
+                device,
+                module.name(),
+                Cow::Borrowed(object.bytes),
+                module.kernels(),
+            )?;
             loaded.selection = module.selection();
             let loaded = Arc::new(loaded);
             modules.insert(key, loaded.clone());
@@ -41,13 +45,13 @@ impl Modules {
         }
         let mut loaded = if object.gfx == device.arch() {
             let code = CodeObject::parse_kept(object.bytes, None);
-            Loaded::from_parsed(device, module.name(), object.bytes, code, module.kernels())?
+            LoadedModule::from_parsed(device, module.name(), object.bytes, code, module.kernels())?
         } else {
             let refuse = |reason: String| Error::BadCodeObject { module: module.name().to_owned(), reason };
             let gfx = Gfx::from_name(device.arch()).map_err(|e| refuse(e.to_string()))?;
             let bytes = retarget(object.bytes, gfx).map_err(|e| refuse(e.to_string()))?;
             let code = CodeObject::parse(&bytes);
-            Loaded::from_parsed(device, module.name(), &bytes, code, module.kernels())?
+            LoadedModule::from_parsed(device, module.name(), &bytes, code, module.kernels())?
         };
         loaded.selection = module.selection();
         let loaded = Arc::new(loaded);
@@ -57,7 +61,7 @@ impl Modules {
 }
 
 /// A module on a device.
-pub struct Loaded {
+pub struct LoadedModule {
     name: String,
     ordinal: usize,
     code: Code,
@@ -82,7 +86,7 @@ struct LoadedObject {
     /// What the runtime was given, if that is not the caller's: some releases go on using it.
     _adapted: Option<Vec<u8>>,
     /// Where its kernels record errors: freed after the module is unloaded.
-    _fault: Option<Arc<Fault>>,
+    _fault: Option<Arc<DeviceErrorSlot>>,
 }
 
 /// A kernel of a loaded module.
@@ -94,26 +98,26 @@ pub(crate) struct Entry {
 
 struct Handle(hipFunction_t);
 
-// SAFETY: HIP's handles may be used from any thread; `Loaded` never changes them.
-unsafe impl Send for Loaded {}
+// SAFETY: HIP's handles may be used from any thread; `LoadedModule` never changes them.
+unsafe impl Send for LoadedModule {}
 // SAFETY: as above.
-unsafe impl Sync for Loaded {}
+unsafe impl Sync for LoadedModule {}
 // SAFETY: as above.
 unsafe impl Send for Handle {}
 // SAFETY: as above.
 unsafe impl Sync for Handle {}
 
-impl Loaded {
-    pub(crate) fn from_bytes(device: &Device, name: &str, bytes: &[u8]) -> Result<Loaded> {
+impl LoadedModule {
+    pub(crate) fn from_bytes(device: &Device, name: &str, bytes: &[u8]) -> Result<LoadedModule> {
         if device.arch() == NVPTX {
-            return Loaded::from_text(device, name, Cow::Owned(bytes.to_vec()), &[]);
+            return LoadedModule::from_text(device, name, Cow::Owned(bytes.to_vec()), &[]);
         }
         // Of a bundle, the code object for this device; one that the emulator does not know has an ELF file only.
         let parsed = match Gfx::from_name(device.arch()) {
             Ok(gfx) => CodeObject::parse_for(bytes, gfx),
             Err(_) => CodeObject::parse(bytes),
         };
-        Loaded::from_parsed(device, name, bytes, parsed, &[])
+        LoadedModule::from_parsed(device, name, bytes, parsed, &[])
     }
 
     fn from_text(
@@ -121,10 +125,10 @@ impl Loaded {
         name: &str,
         bytes: Cow<'static, [u8]>,
         kernels: &'static [Kernel],
-    ) -> Result<Loaded> {
+    ) -> Result<LoadedModule> {
         let (text, infos) = Text::read(device, bytes, kernels)
             .map_err(|reason| Error::BadCodeObject { module: name.to_owned(), reason })?;
-        Ok(Loaded::new(device, name, Code::Text { text, infos }, kernels))
+        Ok(LoadedModule::new(device, name, Code::Text { text, infos }, kernels))
     }
 
     fn from_parsed(
@@ -133,7 +137,7 @@ impl Loaded {
         bytes: &[u8],
         parsed: std::result::Result<CodeObject, ObjectError>,
         kernels: &'static [Kernel],
-    ) -> Result<Loaded> {
+    ) -> Result<LoadedModule> {
         let code =
             parsed.map_err(|e| Error::BadCodeObject { module: name.to_owned(), reason: e.to_string() })?;
         // Of a device that the emulator does not know, only the name is known.
@@ -162,11 +166,11 @@ impl Loaded {
             Cow::Borrowed(_) => None,
         };
         let mut object = LoadedObject { handle, code, _adapted: adapted, _fault: None };
-        object._fault = device.faults().register(handle)?;
-        Ok(Loaded::new(device, name, Code::Object(Box::new(object)), kernels))
+        object._fault = device.error_slots().register(handle)?;
+        Ok(LoadedModule::new(device, name, Code::Object(Box::new(object)), kernels))
     }
 
-    fn new(device: &Device, name: &str, code: Code, kernels: &'static [Kernel]) -> Loaded {
+    fn new(device: &Device, name: &str, code: Code, kernels: &'static [Kernel]) -> LoadedModule {
         let infos = match &code {
             Code::Object(object) => object.code.kernels(),
             Code::Text { infos, .. } => infos,
@@ -178,7 +182,7 @@ impl Loaded {
         let entries = infos.iter().map(entry).collect();
         let by_name = infos.iter().enumerate().map(|(index, info)| (info.name.clone(), index)).collect();
         let (name, ordinal) = (name.to_owned(), device.ordinal());
-        Loaded { name, ordinal, code, entries, by_name, selection: "" }
+        LoadedModule { name, ordinal, code, entries, by_name, selection: "" }
     }
 
     /// The kernel of that name. One of PTX is compiled by the driver at the first call.
@@ -267,15 +271,15 @@ impl Loaded {
 }
 
 impl Entry {
-    /// HIP's handle; `Loaded::function` has set it before anyone sees the entry.
+    /// HIP's handle; `LoadedModule::function` has set it before anyone sees the entry.
     pub(crate) fn handle(&self) -> hipFunction_t {
         self.handle.get().map_or(ptr::null_mut(), |handle| handle.0)
     }
 }
 
-impl fmt::Debug for Loaded {
+impl fmt::Debug for LoadedModule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Loaded({}, {} kernels on device {})", self.name, self.entries.len(), self.ordinal)
+        write!(f, "LoadedModule({}, {} kernels on device {})", self.name, self.entries.len(), self.ordinal)
     }
 }
 

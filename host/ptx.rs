@@ -3,7 +3,7 @@
 //! What a build embeds is packed, each kernel by itself (`amdgpu-build`'s `packed` writes it), so that a program waits for
 //! the compilation of those kernels that it launches. PTX from elsewhere is one text, which is compiled as a whole.
 
-use crate::faults::Fault;
+use crate::error_slot::DeviceErrorSlot;
 use crate::kernel::Kernel;
 use crate::sys::{self, hip, hipFunction_t, hipModule_t};
 use crate::{Device, Result};
@@ -60,7 +60,7 @@ struct Place {
 struct Compiled {
     handle: hipModule_t,
     /// Where its kernels record errors: freed after the module is unloaded.
-    _fault: Option<Arc<Fault>>,
+    _fault: Option<Arc<DeviceErrorSlot>>,
 }
 
 // SAFETY: HIP's handles may be used from any thread.
@@ -105,7 +105,7 @@ impl Text {
                 let mut module = Compiled { handle, _fault: None };
                 // Most texts have no variable for errors, and the driver need not be asked for it.
                 if text.to_bytes().windows(VARIABLE.len()).any(|word| word == VARIABLE) {
-                    module._fault = self.device.faults().register(handle)?;
+                    module._fault = self.device.error_slots().register(handle)?;
                 }
                 compiled.insert(module)
             }

@@ -75,7 +75,7 @@ impl Stream {
             return Err(error);
         }
         done?;
-        self.0.device.faults().take()
+        self.0.device.error_slots().take()
     }
 
     /// A point behind everything that has been enqueued.

@@ -2,7 +2,7 @@
 
 mod common;
 
-use candle_amdgpu::kernel::{Arg, ArgType, Geometry};
+use candle_amdgpu::kernel::{Arg, ArgType, LaunchHints};
 use candle_amdgpu::{Count, FILL, Kernel, Layout, Module, kernel::Formula};
 use candle_amdgpu_verify::reference::{Array, DType, Value};
 use candle_amdgpu_verify::{
@@ -78,7 +78,7 @@ static UNCHECKED: [Kernel; 1] = [Kernel {
     line: 1,
     args: &[pointer("buf"), scalar("value", "f32", 4), scalar("numel", "usize", 8)],
     derived: &[],
-    geometry: Geometry {
+    geometry: LaunchHints {
         workgroup: [256, 1, 1],
         max_workgroup_size: 1024,
         items_per_lane: 4,

@@ -2,10 +2,10 @@
 
 mod events;
 
+use crate::launch_args::{DeviceArgs, Outcome, Ready, prepare};
 use crate::names;
 use crate::output::{print, print_json, print_table, table};
 use crate::profile::report;
-use crate::subject::{Ended, On, Ready, prepare};
 use anyhow::{Context, Result, ensure};
 use candle_amdgpu::{Kernel, backend, kernels};
 use clap::Args;
@@ -36,7 +36,7 @@ pub struct Bench {
     #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     elements: Option<usize>,
     #[command(flatten)]
-    on: On,
+    on: DeviceArgs,
     /// Also time the emulator, which says nothing about a GPU
     #[arg(long)]
     times: bool,
@@ -152,8 +152,8 @@ impl Bench {
 /// One launch on the emulator.
 fn counts(ready: &mut Ready) -> Result<Measured> {
     let record = match ready.observe(|_| ())? {
-        Ended::Well(record) => record,
-        Ended::Badly(error) => return Ok(Measured::Failure(error.to_string())),
+        Outcome::Completed(record) => record,
+        Outcome::Failed(error) => return Ok(Measured::Failure(error.to_string())),
     };
     let report = report(ready, &record).context("the launch's profile")?;
     let s = report.summary();

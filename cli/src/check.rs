@@ -1,8 +1,8 @@
 //! `candle-amdgpu check`
 
+use crate::launch_args::{ARGUMENTS, LaunchArgs, Outcome};
 use crate::output::{print, print_json};
 use crate::profile::count;
-use crate::subject::{ARGUMENTS, Ended, Subject};
 use amdgpu_emulator::fault::SourceLine;
 use anyhow::Result;
 use clap::Args;
@@ -26,7 +26,7 @@ Examples:
 Exit codes: 0 nothing was found; 1 the kernel did something wrong; 2 wrong arguments, or the device cannot be used."))]
 pub struct Check {
     #[command(flatten)]
-    subject: Subject,
+    subject: LaunchArgs,
     /// Run workgroups and waves in a random order drawn from this number, instead of in ascending order
     #[arg(long)]
     seed: Option<u64>,
@@ -96,13 +96,13 @@ impl Check {
             fault: None,
         };
         match ended {
-            Ended::Well(record) => {
+            Outcome::Completed(record) => {
                 let ran = &record.report;
                 (report.workgroups, report.waves) = (ran.workgroups, ran.waves);
                 report.wave_instructions = ran.wave_instructions;
                 ready.results(false)?;
             }
-            Ended::Badly(error) => {
+            Outcome::Failed(error) => {
                 report.clean = false;
                 report.fault = Some(Fault::of(&error, ready.device.ordinal()));
             }

@@ -1,15 +1,15 @@
 //! `candle-amdgpu conformance`
 
+use crate::launch_args::DeviceArgs;
 use crate::names::unknown;
 use crate::output::{print, print_table, table};
 use crate::profile::count;
-use crate::subject::On;
 use amdgpu_conformance::operation::{Group, Operation, operations};
 use amdgpu_conformance::{Comparison, Emulated, Executor, Launch, Options, Verdict, compare, object};
 use amdgpu_emulator::Gfx;
 use amdhip64::BackendKind;
 use anyhow::{Context, Result, bail};
-use candle_amdgpu::{Device, DeviceBuffer, LaunchConfig, Loaded, Stream, backend};
+use candle_amdgpu::{Device, DeviceBuffer, LaunchConfig, LoadedModule, Stream, backend};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
@@ -55,7 +55,7 @@ pub struct Conformance {
     #[arg(long, value_name = "N", default_value_t = DIFFERENCES)]
     differences: usize,
     #[command(flatten)]
-    on: On,
+    on: DeviceArgs,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -231,7 +231,7 @@ pub fn ulps(ulps: u64) -> String {
 /// The device that the process has chosen.
 struct OnDevice {
     stream: Stream,
-    loaded: Arc<Loaded>,
+    loaded: Arc<LoadedModule>,
 }
 
 impl OnDevice {

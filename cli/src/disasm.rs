@@ -1,9 +1,9 @@
 //! `candle-amdgpu disasm`
 
+use crate::launch_args::read_object;
 use crate::names;
 use crate::output::print;
 use crate::stated::Stated;
-use crate::subject::read_object;
 use amdgpu_emulator::{Gfx, decode};
 use amdhip64::DEFAULT_TARGETS;
 use anyhow::{Context, Result, ensure};

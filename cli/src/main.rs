@@ -1,13 +1,14 @@
 //! `candle-amdgpu`: lists kernels and devices, runs and profiles kernels, and checks whether they are right.
 
+mod arg_value;
 mod bench;
 mod check;
 mod conformance;
 mod devices;
 mod disasm;
 mod formula;
-mod given;
 mod kernels;
+mod launch_args;
 mod names;
 mod npy;
 mod output;
@@ -17,7 +18,6 @@ mod run;
 mod run_hip;
 mod run_rocm;
 mod stated;
-mod subject;
 mod suppressions;
 mod verify;
 mod watched;

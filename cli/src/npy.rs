@@ -1,6 +1,6 @@
 //! Elements in NumPy's files.
 
-use crate::given::{CHUNK, Memory};
+use crate::arg_value::{CHUNK, Memory};
 use anyhow::{Context, Result, ensure};
 use candle_amdgpu_verify::reference::{Array, DType};
 use npyz::{DType as NpyType, NpyFile, NpyHeader, Order, WriteOptions, WriterBuilder};

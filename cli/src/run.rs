@@ -1,7 +1,7 @@
 //! `candle-amdgpu run`
 
+use crate::launch_args::{ARGUMENTS, LaunchArgs, Outcome};
 use crate::profile::report;
-use crate::subject::{ARGUMENTS, Ended, Subject};
 use anyhow::Result;
 use clap::Args;
 
@@ -20,7 +20,7 @@ Examples:
 Exit codes: 0 success; 1 the kernel did something wrong; 2 wrong arguments, or the device cannot be used."))]
 pub struct Run {
     #[command(flatten)]
-    subject: Subject,
+    subject: LaunchArgs,
     /// Look for races, uninitialised reads and missing waits, as `check` does (on the emulator)
     #[arg(long)]
     check: bool,
@@ -41,15 +41,15 @@ impl Run {
                     ready.results(true)?;
                     return Ok(true);
                 }
-                Some(error) => Ended::Badly(error),
+                Some(error) => Outcome::Failed(error),
             }
         };
         match ended {
-            Ended::Badly(error) => {
+            Outcome::Failed(error) => {
                 eprintln!("error: {error}");
                 Ok(false)
             }
-            Ended::Well(record) => {
+            Outcome::Completed(record) => {
                 ready.results(true)?;
                 if self.profile {
                     report(&ready, &record)?.print(10)?;

@@ -1,14 +1,14 @@
 //! What a kernel's Rust function states about itself, from the record in its code object: how it is launched, and how much
 //! memory it needs.
 
+use crate::arg_value::ArgValue;
 use crate::formula::evaluate;
-use crate::given::Given;
 use amdgpu_build::packed;
 use amdgpu_build::signature::{self, SECTION};
 use amdgpu_build::{Arg, LayoutOf, Signature};
 use anyhow::{Context, Result, bail, ensure};
 use candle_amdgpu::kernel::{lanes_of_row, workgroup_of_rows};
-use candle_amdgpu::{CodeObject, Count, LaunchConfig, Loaded};
+use candle_amdgpu::{CodeObject, Count, LaunchConfig, LoadedModule};
 use std::collections::HashMap;
 
 /// The record of a kernel.
@@ -22,7 +22,7 @@ const MOST_WORDS: usize = 1 << 12;
 
 impl Stated {
     /// Of a kernel of a loaded module; `None` if it has no records, or none of it.
-    pub fn of_loaded(loaded: &Loaded, kernel: &str) -> Result<Option<Stated>> {
+    pub fn of_loaded(loaded: &LoadedModule, kernel: &str) -> Result<Option<Stated>> {
         match (loaded.code(), loaded.packed_ptx()) {
             (Some(code), _) => Stated::of(code, kernel),
             (None, Some(packed)) => {
@@ -91,20 +91,20 @@ impl Stated {
     }
 
     /// What is known of the arguments' values.
-    fn values(&self, given: &[Given]) -> Values {
+    fn values(&self, given: &[ArgValue]) -> Values {
         let mut values = Values::new();
         for (arg, given) in self.0.args.iter().zip(given) {
             match given {
-                Given::Number(value) if !value.dtype().is_float() => {
+                ArgValue::Number(value) if !value.dtype().is_float() => {
                     values.insert(arg.name.clone(), Count(value.to_int()));
                 }
-                Given::Memory(memory) => {
+                ArgValue::Memory(memory) => {
                     values.insert(format!("{}.len()", arg.name), Count(memory.len() as i128));
                 }
-                Given::Null => {
+                ArgValue::Null => {
                     values.insert(format!("{}.len()", arg.name), Count(0));
                 }
-                Given::Number(_) => {}
+                ArgValue::Number(_) => {}
             }
         }
         // What a typed launch passes as a tensor's number of elements says it too.
@@ -119,7 +119,7 @@ impl Stated {
     }
 
     /// The kernel's own geometry for these arguments, where waves have `wave` lanes; `None` if there is nothing to do.
-    pub fn geometry(&self, given: &[Given], wave: u32) -> Result<Option<LaunchConfig>> {
+    pub fn geometry(&self, given: &[ArgValue], wave: u32) -> Result<Option<LaunchConfig>> {
         let launch = &self.0.launch;
         let values = self.values(given);
         let number = |formula: &String| -> Result<u128> {
@@ -166,7 +166,7 @@ impl Stated {
 
     /// Whether the arguments are consistent and all memory is as long as the kernel needs it, as far as that follows from
     /// what it states. With `lenient`, memory may be shorter.
-    pub fn check(&self, given: &[Given], config: Option<LaunchConfig>, lenient: bool) -> Result<()> {
+    pub fn check(&self, given: &[ArgValue], config: Option<LaunchConfig>, lenient: bool) -> Result<()> {
         let mut values = self.values(given);
         if let Some(LaunchConfig::Explicit { grid, block, .. }) = config {
             for (name, sizes) in [("grid", grid), ("block", block)] {
@@ -183,7 +183,7 @@ impl Stated {
                     bail!("`{condition}` does not hold{}", self.named_in(condition, &values));
                 }
             }
-            let Given::Memory(memory) = given else { continue };
+            let ArgValue::Memory(memory) = given else { continue };
             let stated = arg.len.as_ref().and_then(|len| Some((evaluate(len)?.get(), len.clone())));
             let need = [spans[index].clone(), stated]
                 .into_iter()
@@ -210,7 +210,7 @@ impl Stated {
     /// The elements that layouts reach in each argument's memory, and how that follows. Adds sizes of tensors to `values`.
     fn spans(
         &self,
-        given: &[Given],
+        given: &[ArgValue],
         values: &mut Values,
         lenient: bool,
     ) -> Result<Vec<Option<(u128, String)>>> {
@@ -355,8 +355,8 @@ impl Words {
 }
 
 /// What the memory of a layout holds; `None` if there is none.
-fn words(given: &Given) -> Result<Option<Words>> {
-    let Given::Memory(memory) = given else { return Ok(None) };
+fn words(given: &ArgValue) -> Result<Option<Words>> {
+    let ArgValue::Memory(memory) = given else { return Ok(None) };
     let first = memory.first(MOST_WORDS)?;
     Ok(Some(Words((0..first.len()).map(|i| first.get(i).bits()).collect())))
 }

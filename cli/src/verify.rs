@@ -1,9 +1,9 @@
 //! `candle-amdgpu verify`
 
+use crate::launch_args::Limit;
 use crate::names::{self, unknown};
 use crate::output::{print, print_json, print_table, table};
 use crate::profile::count;
-use crate::subject::Limit;
 use amdgpu_emulator::Gfx;
 use anyhow::{Context, Result, bail};
 use candle_amdgpu::{Device, backend};

@@ -1,8 +1,8 @@
 //! Whether a device and a kernel support the geometry of a launch. What follows from a refusal is each caller's: a fault of
 //! the dispatcher, a code of HIP's, an error of the host crate's.
 
-use crate::facts::{MAX_GRID, MAX_WORKGROUP};
 use crate::gfx::Gfx;
+use crate::specs::{MAX_GRID, MAX_WORKGROUP};
 
 /// Work-items along an axis of a grid: a dispatch packet counts them in 32 bits.
 pub const PACKET_ITEMS: u64 = u32::MAX as u64;

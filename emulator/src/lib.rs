@@ -116,7 +116,6 @@ mod dispatch;
 #[cfg(feature = "exec")]
 #[allow(clippy::needless_range_loop, reason = "a loop over lanes indexes several rows alike")]
 mod exec;
-pub mod facts;
 #[cfg(feature = "exec")]
 pub mod fault;
 pub mod geometry;
@@ -134,6 +133,7 @@ pub mod profile;
 pub mod report;
 #[cfg(feature = "exec")]
 mod source;
+pub mod specs;
 
 pub use bundle::{BundleError, FatBinary};
 pub use code_object::{

@@ -156,7 +156,7 @@ mod tests {
             line: 1,
             args: &[],
             derived: &[],
-            geometry: kernel::Geometry {
+            geometry: kernel::LaunchHints {
                 workgroup: [256, 1, 1],
                 max_workgroup_size: 1024,
                 items_per_lane: 16,

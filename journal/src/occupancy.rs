@@ -1,6 +1,6 @@
 //! How many waves of a kernel fit on a multiprocessor at once.
 
-use amdgpu_emulator::facts::{SIMDS, facts};
+use amdgpu_emulator::specs::{SIMDS, specs};
 use amdgpu_emulator::{Generation, Gfx, KernelInfo};
 
 /// LDS is allocated in blocks of this many bytes.
@@ -42,12 +42,12 @@ pub enum Limit {
 /// Occupancy of `kernel` on `gfx` in workgroups of `workgroup` work-items with `dynamic_lds` bytes of LDS beside
 /// the kernel's own.
 pub fn occupancy(gfx: Gfx, kernel: &KernelInfo, workgroup: u32, dynamic_lds: u32) -> Occupancy {
-    let facts = facts(gfx);
+    let specs = specs(gfx);
     // A wave64 on a target of 32-lane registers takes two of them for each of its own.
     let registers_per_vgpr = kernel.wave_size / gfx.wave_size();
-    let granule = facts.vgpr_granule / registers_per_vgpr.max(1);
+    let granule = specs.vgpr_granule / registers_per_vgpr.max(1);
     let vgprs = kernel.vgprs.max(1).next_multiple_of(granule) * registers_per_vgpr.max(1);
-    let by_registers = facts.vgprs_per_simd / vgprs;
+    let by_registers = specs.vgprs_per_simd / vgprs;
     let by_scalars = match gfx.generation() {
         Generation::Cdna => {
             let sgprs = kernel.sgprs.saturating_add(TRAP_SGPRS).min(SGPRS_PER_SIMD);
@@ -55,18 +55,18 @@ pub fn occupancy(gfx: Gfx, kernel: &KernelInfo, workgroup: u32, dynamic_lds: u32
         }
         _ => u32::MAX,
     };
-    let slots = facts.waves_per_simd.min(by_registers).min(by_scalars) * SIMDS;
+    let slots = specs.waves_per_simd.min(by_registers).min(by_scalars) * SIMDS;
 
     let waves_per_workgroup = workgroup.max(1).div_ceil(kernel.wave_size);
     let by_waves = slots / waves_per_workgroup;
     let lds = (kernel.lds_size + dynamic_lds).next_multiple_of(LDS_GRANULE);
-    let by_lds = facts.lds_per_multiprocessor.checked_div(lds).unwrap_or(u32::MAX);
+    let by_lds = specs.lds_per_multiprocessor.checked_div(lds).unwrap_or(u32::MAX);
     // A workgroup of one wave needs no barrier, and only barriers are scarce.
-    let by_workgroups = if waves_per_workgroup == 1 { u32::MAX } else { facts.workgroups_per_multiprocessor };
+    let by_workgroups = if waves_per_workgroup == 1 { u32::MAX } else { specs.workgroups_per_multiprocessor };
 
     let workgroups = by_waves.min(by_lds).min(by_workgroups);
     let limit = if workgroups == by_waves {
-        if by_registers.min(by_scalars) >= facts.waves_per_simd {
+        if by_registers.min(by_scalars) >= specs.waves_per_simd {
             Limit::Waves
         } else if by_scalars < by_registers {
             Limit::ScalarRegisters

@@ -1,6 +1,6 @@
-//! What the driver knows of each target's card beyond [`amdgpu_emulator::facts`].
+//! What the driver knows of each target's card beyond [`amdgpu_emulator::specs`].
 
-use amdgpu_emulator::facts::{Facts, facts};
+use amdgpu_emulator::specs::{Specs, specs};
 use amdgpu_emulator::{Features, Generation, Gfx};
 
 /// A card as the driver's topology describes it.
@@ -8,7 +8,7 @@ pub struct Card {
     /// Its target.
     pub gfx: Gfx,
     /// The numbers that programs see through HIP.
-    pub facts: Facts,
+    pub specs: Specs,
     /// PCI device number of the card that the facts are of; 0 where it would stand for another target.
     pub device_id: u32,
     /// Compute units.
@@ -24,10 +24,10 @@ pub struct Card {
 impl Card {
     /// The card of a target.
     pub fn of(gfx: Gfx) -> Card {
-        let facts = facts(gfx);
+        let specs = specs(gfx);
         let cdna = gfx.generation() == Generation::Cdna;
         // A multiprocessor of RDNA is two compute units.
-        let compute_units = facts.multiprocessors * if cdna { 1 } else { 2 };
+        let compute_units = specs.multiprocessors * if cdna { 1 } else { 2 };
         let arrays = [32, 16, 10, 8, 6, 4, 3, 2]
             .into_iter()
             .find(|&n| compute_units.is_multiple_of(n) && n <= if cdna { 32 } else { 8 });
@@ -38,13 +38,13 @@ impl Card {
             simds: if cdna { 4 } else { 2 },
             arrays: arrays.unwrap_or(1),
             arrays_per_engine: 1,
-            facts,
+            specs,
         }
     }
 
     /// Bytes of its memory.
     pub fn memory_bytes(&self) -> u64 {
-        self.facts.memory_bytes
+        self.specs.memory_bytes
     }
 
     /// `gfx_target_version`: the target's major number times 10,000, its minor one times 100, and its stepping.
@@ -86,7 +86,7 @@ impl Card {
 
     /// The name that programs show.
     pub fn marketing_name(&self) -> String {
-        format!("AMDGPU emulator {} ({})", self.gfx, self.facts.card)
+        format!("AMDGPU emulator {} ({})", self.gfx, self.specs.card)
     }
 }
 

@@ -133,7 +133,7 @@ impl Node<'_> {
                 ("max_engine_clk_ccompute", 3000),
             ]);
         };
-        let facts = &card.facts;
+        let specs = &card.specs;
         let device = self.node as u64 - 1;
         let per_array = card.compute_units / card.arrays;
         lines(&[
@@ -144,7 +144,7 @@ impl Node<'_> {
             ("io_links_count", self.links().len() as u64),
             ("cpu_core_id_base", 0),
             ("simd_id_base", (1 << 31) + device * 0x1000),
-            ("max_waves_per_simd", u64::from(facts.waves_per_simd)),
+            ("max_waves_per_simd", u64::from(specs.waves_per_simd)),
             ("lds_size_in_kb", u64::from(card.gfx.lds_limit() / 1024)),
             ("gds_size_in_kb", 0),
             ("num_gws", 64),
@@ -166,7 +166,7 @@ impl Node<'_> {
             ("num_sdma_xgmi_engines", if self.peers().is_empty() { 0 } else { 3 }),
             ("num_sdma_queues_per_engine", 8),
             ("num_cp_queues", 24),
-            ("max_engine_clk_fcompute", u64::from(facts.clock_khz / 1000)),
+            ("max_engine_clk_fcompute", u64::from(specs.clock_khz / 1000)),
             ("local_mem_size", 0),
             ("fw_version", 0x1ff),
             ("capability", u64::from(card.capability())),
@@ -183,12 +183,12 @@ impl Node<'_> {
         const HEAP_FRAME_BUFFER_PRIVATE: u64 = 2;
         let (heap, size, width, clock) = match self.card() {
             Some(card) => {
-                let facts = &card.facts;
+                let specs = &card.specs;
                 (
                     HEAP_FRAME_BUFFER_PRIVATE,
                     card.memory_bytes(),
-                    facts.memory_bus_bits,
-                    facts.memory_clock_khz / 1000,
+                    specs.memory_bus_bits,
+                    specs.memory_clock_khz / 1000,
                 )
             }
             None => (HEAP_SYSTEM, system_memory(), 64, 1600),
@@ -226,7 +226,7 @@ impl Node<'_> {
                 let line = card.gfx.cache_line();
                 vec![
                     cache(1, 16, line, DATA | OF_GPU),
-                    cache(2, u64::from(card.facts.l2_bytes / 1024), 128, DATA | OF_GPU),
+                    cache(2, u64::from(card.specs.l2_bytes / 1024), 128, DATA | OF_GPU),
                 ]
             }
             None => vec![cache(1, 32, 64, DATA | OF_CPU)],

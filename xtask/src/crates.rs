@@ -4,7 +4,7 @@ use std::fs;
 
 use anyhow::Result;
 
-use crate::{candle, dependent, shell};
+use crate::{candle, check_downstream, shell};
 
 /// Those that follow Candle 0.11 and are no programs.
 const CRATES: &str = "candle-core = { version = \"0.11.1\", features = [\"cuda\"] }\n\
@@ -28,8 +28,8 @@ pub fn check(_full: bool) -> Result<()> {
         return Ok(());
     }
     let folder = shell::workspace().join("candle");
-    let project = dependent::patched(CRATES, &folder)?;
-    let quantized = dependent::unpatched(QUANTIZED, &folder)?;
+    let project = check_downstream::patched(CRATES, &folder)?;
+    let quantized = check_downstream::unpatched(QUANTIZED, &folder)?;
     let wrapper = candle::source(quantized.path(), "mistralrs-quant")?.join("src/cublaslt");
     let copy = project.path().join("src/cublaslt");
     fs::create_dir(&copy)?;
@@ -37,5 +37,5 @@ pub fn check(_full: bool) -> Result<()> {
         fs::copy(wrapper.join(file), copy.join(file))?;
     }
     fs::write(project.path().join("src/main.rs"), PROGRAM)?;
-    shell::run(dependent::cargo(project.path(), "run").arg("--quiet"))
+    shell::run(check_downstream::cargo(project.path(), "run").arg("--quiet"))
 }

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::{dependent, shell};
+use crate::{check_downstream, shell};
 
 /// The releases that candle-core 0.11.1 can be resolved to, and older ones.
 const SERIES: &str = "0.19";
@@ -83,16 +83,16 @@ fn with_all(version: &str, features: &BTreeSet<String>) -> Result<()> {
          cudarc = {{ version = {version:?}, features = [{}] }}\n",
         features.join(", ")
     );
-    let project = dependent::patched(&dependencies, &folder)?;
+    let project = check_downstream::patched(&dependencies, &folder)?;
     fs::write(project.path().join("src/main.rs"), PROGRAM)?;
     let path = project.path();
-    let tree = dependent::cargo(path, "tree").args(["--invert", "cudarc", "--depth", "1"]).output()?;
+    let tree = check_downstream::cargo(path, "tree").args(["--invert", "cudarc", "--depth", "1"]).output()?;
     let tree = String::from_utf8_lossy(&tree.stdout).into_owned();
     print!("{tree}");
     let ours = format!("({})", folder.join("cudarc").display());
     // Two of them would be listed as an ambiguity, with no tree.
     ensure!(tree.lines().next().is_some_and(|line| line.ends_with(&ours)), "cargo takes another cudarc");
-    shell::run(dependent::cargo(path, "run").arg("--quiet"))
+    shell::run(check_downstream::cargo(path, "run").arg("--quiet"))
 }
 
 /// Version and features of the newest release that meets a requirement, if there is one.

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use crate::{candle, dependent, shell};
+use crate::{candle, check_downstream, shell};
 
 /// The modules that crates on Candle use.
 const MODULES: [&str; 5] = ["driver", "cublas", "cublaslt", "curand", "nccl"];
@@ -23,7 +23,7 @@ pub fn run() -> Result<()> {
     let folder = shell::workspace().join("candle");
     let dependencies =
         "real = { package = \"cudarc\", version = \"=0.19.10\", features = [\"cuda-12080\"] }\n";
-    let project = dependent::unpatched(dependencies, &folder)?;
+    let project = check_downstream::unpatched(dependencies, &folder)?;
     let theirs = candle::source(project.path(), "cudarc")?.join("src");
     let mut table = String::from("| module | names | here |\n| --- | ---: | ---: |\n");
     for module in MODULES {

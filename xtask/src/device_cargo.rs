@@ -13,7 +13,7 @@ use amdgpu_build::toolchain;
 use anyhow::{Context, Result, anyhow};
 
 use crate::setup::{self, For};
-use crate::{dependent, new, shell};
+use crate::{check_downstream, new, shell};
 
 /// Writes the two scripts and says how to use them.
 pub fn run(folder: &Path) -> Result<()> {
@@ -67,6 +67,6 @@ pub fn test(_: bool) -> Result<()> {
     fs::copy(shell::workspace().join("Cargo.lock"), project.join("Cargo.lock"))?;
     let path = env::var_os("PATH").ok_or_else(|| anyhow!("PATH is not set"))?;
     let path = env::join_paths(std::iter::once(scripts).chain(env::split_paths(&path)))?;
-    let mut cargo: Command = dependent::cargo(&project, "run");
+    let mut cargo: Command = check_downstream::cargo(&project, "run");
     shell::run(cargo.arg("--quiet").env("PATH", path).env("CANDLE_AMDGPU_DEVICE", "emulator:gfx1100"))
 }

@@ -2,19 +2,19 @@
 
 mod apt;
 mod candle;
+mod check_downstream;
+mod check_template;
 mod clients;
 mod crates;
 mod cudarc;
 mod cudarc_api;
 mod demo;
-mod dependent;
 mod device_cargo;
 mod documents;
 mod library;
 mod licences;
 mod model;
 mod new;
-mod newcomer;
 mod package;
 mod ptx;
 mod rocm;

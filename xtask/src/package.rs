@@ -20,7 +20,7 @@ use lzma_rust2::{LzmaOptions, LzmaWriter};
 use toml::{Table, Value};
 
 use crate::setup::{self, For};
-use crate::{dependent, shell};
+use crate::{check_downstream, shell};
 
 /// The crates, each after those that it depends on.
 const CRATES: [&str; 10] = [
@@ -219,16 +219,18 @@ pub fn test(_: bool) -> Result<()> {
         "[dependencies]\ncandle-amdgpu = {{ path = {root:?} }}\n\n[workspace]\n\n\
          [profile.dev]\ndebug = \"line-tables-only\"\n"
     );
-    let project = dependent::project(&manifest, shell::workspace())?;
+    let project = check_downstream::project(&manifest, shell::workspace())?;
     let cargo = |task: &str| {
-        let mut cargo = dependent::cargo(project.path(), task);
+        let mut cargo = check_downstream::cargo(project.path(), task);
         cargo.arg("--quiet").env(toolchain::VARIABLE, "/nowhere");
         cargo
     };
     shell::run(&mut cargo("run"))?;
     // And one with unmodified Candle.
-    let candle = dependent::with_candle(&packages.join("candle"))?;
-    shell::run(dependent::cargo(candle.path(), "run").arg("--quiet").env(toolchain::VARIABLE, "/nowhere"))?;
+    let candle = check_downstream::with_candle(&packages.join("candle"))?;
+    shell::run(
+        check_downstream::cargo(candle.path(), "run").arg("--quiet").env(toolchain::VARIABLE, "/nowhere"),
+    )?;
 
     // As docs.rs builds it, unlike an earlier check.
     let page = shell::target_dir().join("doc/candle_amdgpu/kernels/affine/fn.affine_f32.html");

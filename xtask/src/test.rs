@@ -6,8 +6,8 @@ use anyhow::{Result, bail, ensure};
 
 use crate::setup::{self, For};
 use crate::{
-    candle, clients, crates, cudarc, dependent, device_cargo, documents, library, licences, newcomer,
-    package, rocm, shell,
+    candle, check_downstream, check_template, clients, crates, cudarc, device_cargo, documents, library,
+    licences, package, rocm, shell,
 };
 
 type Check = (&'static str, fn(full: bool) -> Result<()>);
@@ -20,10 +20,10 @@ const CHECKS: [Check; 12] = [
     ("tests", tests),
     ("HIP programs", library::test),
     ("documentation", documentation),
-    ("dependent project", dependent::run),
-    ("own kernels", newcomer::run),
-    ("guide's kernels", newcomer::patterns),
-    ("library's kernels", newcomer::library),
+    ("dependent project", check_downstream::run),
+    ("own kernels", check_template::run),
+    ("guide's kernels", check_template::patterns),
+    ("library's kernels", check_template::library),
     ("docs.rs build", docs_rs),
 ];
 
@@ -32,8 +32,8 @@ const FULL_CHECKS: [Check; 10] = [
     ("ROCm", rocm::test),
     ("clients", clients::test),
     ("Candle", candle::check),
-    ("project with Candle", dependent::candle),
-    ("operations of Candle", newcomer::with_candle),
+    ("project with Candle", check_downstream::candle),
+    ("operations of Candle", check_template::with_candle),
     ("crates on Candle", crates::check),
     ("every feature of cudarc", cudarc::check),
     ("kernel macros", device_cargo::test),

@@ -1,6 +1,6 @@
 //! Times between events of a stream.
 
-use crate::subject::Ready;
+use crate::launch_args::Ready;
 use anyhow::{Context, Result, bail};
 use candle_amdgpu::{DeviceBuffer, Stream};
 use serde::Serialize;

@@ -5,8 +5,8 @@
 
 use super::operations;
 use super::summary::Traffic;
-use amdgpu_emulator::facts::{SIMDS, facts};
 use amdgpu_emulator::profile::{Counts, InstructionProfile};
+use amdgpu_emulator::specs::{SIMDS, specs};
 use amdgpu_emulator::{Generation, Gfx, Unit};
 use serde::Serialize;
 
@@ -25,10 +25,10 @@ pub struct Card {
 impl Card {
     /// The card of a target.
     pub fn of(gfx: Gfx) -> Card {
-        let (facts, is_cdna) = (facts(gfx), gfx.generation() == Generation::Cdna);
-        let compute_units = facts.multiprocessors * if is_cdna { 1 } else { 2 };
-        let clock = f64::from(facts.clock_khz) * 1e3;
-        Card { multiprocessors: facts.multiprocessors, compute_units, is_cdna, gfx, clock }
+        let (specs, is_cdna) = (specs(gfx), gfx.generation() == Generation::Cdna);
+        let compute_units = specs.multiprocessors * if is_cdna { 1 } else { 2 };
+        let clock = f64::from(specs.clock_khz) * 1e3;
+        Card { multiprocessors: specs.multiprocessors, compute_units, is_cdna, gfx, clock }
     }
 
     /// What workgroups are given to, and how many there are.

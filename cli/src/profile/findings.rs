@@ -5,8 +5,8 @@
 
 use super::budget::{Card, from_memory, idle_cycles, is_double};
 use super::summary::{Summary, Traffic, count, grouped, percent};
-use amdgpu_emulator::facts::facts;
 use amdgpu_emulator::profile::{Counts, InstructionProfile};
+use amdgpu_emulator::specs::specs;
 use amdgpu_emulator::{Gfx, Unit};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -399,12 +399,12 @@ impl Rules<'_> {
 
     /// The most registers with which more waves fit, and how many then do.
     fn fewer_registers(&self) -> Option<(u32, u32)> {
-        let facts = facts(self.gfx);
+        let specs = specs(self.gfx);
         // A wave64 on a target of 32-lane registers takes two for each.
         let factor = (self.s.wave_size / self.gfx.wave_size()).max(1);
-        let granule = (facts.vgpr_granule / factor).max(1);
-        let fewer = facts.vgprs_per_simd / factor / (self.s.waves_per_simd + 1) / granule * granule;
-        let then = (facts.vgprs_per_simd / factor).checked_div(fewer)?.min(facts.waves_per_simd);
+        let granule = (specs.vgpr_granule / factor).max(1);
+        let fewer = specs.vgprs_per_simd / factor / (self.s.waves_per_simd + 1) / granule * granule;
+        let then = (specs.vgprs_per_simd / factor).checked_div(fewer)?.min(specs.waves_per_simd);
         (fewer < self.s.vgprs).then_some((fewer, then))
     }
 }

@@ -11,8 +11,8 @@ mod sources;
 mod summary;
 mod terminal;
 
+use crate::launch_args::{ARGUMENTS, LaunchArgs, Outcome, Ready};
 use crate::output::print_json;
-use crate::subject::{ARGUMENTS, Ended, Ready, Subject};
 use amdhip64::LaunchRecord;
 use amdhip64::journal::KernelProfile;
 use anyhow::{Context, Result};
@@ -43,7 +43,7 @@ Examples:
 Exit codes: 0 success; 1 the kernel did something wrong; 2 wrong arguments, or the device cannot be used."))]
 pub struct Profile {
     #[command(flatten)]
-    subject: Subject,
+    subject: LaunchArgs,
     /// Print JSON: all counts, by unit, source line and instruction
     #[arg(long)]
     json: bool,
@@ -94,8 +94,8 @@ impl Profile {
         let baseline = self.baseline.as_deref().map(Baseline::read).transpose()?;
         let mut ready = self.subject.ready(true, false)?;
         let record = match ready.observe(|_| ())? {
-            Ended::Well(record) => record,
-            Ended::Badly(error) => {
+            Outcome::Completed(record) => record,
+            Outcome::Failed(error) => {
                 eprintln!("error: {error}");
                 return Ok(false);
             }

@@ -5,7 +5,7 @@ use super::findings::{self, Finding};
 use super::operations;
 use super::peaks::Peaks;
 use super::sources::Sources;
-use crate::subject::Ready;
+use crate::launch_args::Ready;
 use amdgpu_emulator::profile::{Counts, InstructionProfile, Profile};
 use amdgpu_emulator::{Gfx, Unit};
 use amdhip64::journal::KernelProfile;

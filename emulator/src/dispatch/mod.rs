@@ -19,7 +19,6 @@ use crate::exec::op::Dst;
 use crate::exec::pressure::live_vgprs;
 use crate::exec::wave::slot;
 use crate::exec::{Code, Named, Tally, Wave};
-use crate::facts::{MAX_WORKGROUP, SIMDS};
 use crate::fault::{Fault, FaultReport};
 use crate::geometry::{Geometry, GeometryError, Limits};
 use crate::gfx::{Generation, Gfx};
@@ -27,6 +26,7 @@ use crate::machine::{Kernel, Launch, PacketLaunch};
 use crate::memory::Memory;
 use crate::profile::{Counts, InstructionProfile, Profile};
 use crate::report::Report;
+use crate::specs::{MAX_WORKGROUP, SIMDS};
 
 #[cfg(any(test, all(target_arch = "x86_64", unix)))]
 pub(crate) use self::worker::run_wave;

@@ -149,7 +149,7 @@ hip_functions! {
 
     /// Major and minor number of a device's target.
     fn hipDeviceComputeCapability(major: *mut c_int, minor: *mut c_int, device: hipDevice_t) => |runtime| {
-        let (high, low) = runtime.device(device)?.facts.version;
+        let (high, low) = runtime.device(device)?.specs.version;
         not_null("minor", minor)?;
         give("major", major, high as c_int)?;
         give("minor", minor, low as c_int)

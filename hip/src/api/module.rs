@@ -24,7 +24,7 @@ pub(super) fn resident_workgroups(
     size: c_int,
     dynamic_lds: usize,
 ) -> Result<c_int, Error> {
-    let limit = amdgpu_emulator::facts::MAX_WORKGROUP as c_int;
+    let limit = amdgpu_emulator::specs::MAX_WORKGROUP as c_int;
     if size <= 0 || size > limit {
         let value = size.to_string();
         return Err(Error::Argument { name: "blockSize", value, expected: "it must be 1 to 1024" });
@@ -53,7 +53,7 @@ pub(super) fn best_size(
             best = (workgroups, size);
         }
     }
-    let multiprocessors = runtime.devices[function.device].facts.multiprocessors as c_int;
+    let multiprocessors = runtime.devices[function.device].specs.multiprocessors as c_int;
     Ok((best.0 * multiprocessors, best.1))
 }
 

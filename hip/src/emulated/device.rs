@@ -13,7 +13,7 @@ use super::pool::Pool;
 use super::stream::{Kind, Stream};
 use crate::error::Error;
 use crate::report::Counters;
-use amdgpu_emulator::facts::{Facts, facts};
+use amdgpu_emulator::specs::{Specs, specs};
 use amdgpu_journal::record::LaunchRecord;
 
 /// Launch reports that are kept for a profile; a longer run keeps the latest.
@@ -22,7 +22,7 @@ const KEPT_RECORDS: usize = 1 << 16;
 pub(crate) struct Device {
     pub(crate) ordinal: usize,
     pub(crate) gfx: Gfx,
-    pub(crate) facts: Facts,
+    pub(crate) specs: Specs,
     pub(crate) machine: Arc<Machine>,
     /// Held for writing by work of the default stream, for reading by work of blocking streams.
     pub(crate) order: RwLock<()>,
@@ -53,14 +53,14 @@ impl Device {
         launches: &LaunchOptions,
     ) -> Result<Device, MachineError> {
         let pool: *mut c_void = handles.insert(Arc::new(Pool::new(ordinal)));
-        let facts = facts(gfx);
+        let specs = specs(gfx);
         let mut options = MachineOptions::default();
-        options.memory_bytes = facts.memory_bytes;
+        options.memory_bytes = specs.memory_bytes;
         Ok(Device {
             ordinal,
             gfx,
             machine: Arc::new(Machine::new(gfx, options)?),
-            facts,
+            specs,
             order: RwLock::default(),
             default_stream: Arc::new(Stream::new(ordinal, Kind::Default, 0, 0)),
             streams: Mutex::default(),

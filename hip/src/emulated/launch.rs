@@ -340,7 +340,7 @@ impl Runtime {
         let KernelWork { function, geometry: Geometry { grid, block, dynamic_lds }, .. } = kernel;
         let size = block.iter().product();
         let each = occupancy(function.module.object.gfx(), &function.info, size, *dynamic_lds).workgroups;
-        let multiprocessors = self.devices[function.device].facts.multiprocessors;
+        let multiprocessors = self.devices[function.device].specs.multiprocessors;
         let workgroups = grid.iter().map(|&n| u64::from(n)).fold(1, u64::saturating_mul);
         let fit = u64::from(each) * u64::from(multiprocessors);
         if workgroups > fit {

@@ -109,7 +109,7 @@ impl Function {
     pub(crate) fn attributes(&self) -> hipFuncAttributes {
         let info = &self.info;
         let lds_limit = self.module.object.gfx().lds_limit();
-        let (major, minor) = amdgpu_emulator::facts::facts(self.module.object.gfx()).version;
+        let (major, minor) = amdgpu_emulator::specs::specs(self.module.object.gfx()).version;
         let version = (major * 10 + minor) as i32;
         hipFuncAttributes {
             binaryVersion: version,

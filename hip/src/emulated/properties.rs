@@ -7,7 +7,7 @@ use amdgpu_emulator::Features;
 use super::device::Device;
 use crate::error::Error;
 use crate::types::*;
-use amdgpu_emulator::facts::{MAX_GRID, MAX_WORKGROUP, SIMDS};
+use amdgpu_emulator::specs::{MAX_GRID, MAX_WORKGROUP, SIMDS};
 
 /// What HIP calls a number that has no bound of its own.
 const UNBOUNDED: c_int = c_int::MAX;
@@ -46,7 +46,7 @@ pub(crate) fn from_r0000(old: &hipDeviceProp_tR0000) -> hipDeviceProp_tR0600 {
 impl Device {
     /// The device's name: its target, and whose numbers it reports.
     pub(crate) fn name(&self) -> String {
-        format!("AMDGPU emulator {} ({})", self.gfx, self.facts.card)
+        format!("AMDGPU emulator {} ({})", self.gfx, self.specs.card)
     }
 
     /// Domain, bus and device number.
@@ -64,9 +64,9 @@ impl Device {
     pub(crate) fn properties(&self) -> hipDeviceProp_tR0600 {
         // SAFETY: the struct is plain numbers, arrays of them and raw pointers; all zeros is a value of it.
         let mut p: hipDeviceProp_tR0600 = unsafe { std::mem::zeroed() };
-        let facts = &self.facts;
+        let specs = &self.specs;
         let lds = self.gfx.lds_limit() as usize;
-        let registers = (facts.vgprs_per_simd * self.gfx.wave_size()) as c_int;
+        let registers = (specs.vgprs_per_simd * self.gfx.wave_size()) as c_int;
         let (domain, bus, device) = self.pci();
         fill(&mut p.name, &self.name());
         fill(&mut p.gcnArchName, &format!("{}{}", self.gfx, Features::of_device(self.gfx)));
@@ -79,26 +79,26 @@ impl Device {
         p.maxThreadsPerBlock = MAX_WORKGROUP as c_int;
         p.maxThreadsDim = [MAX_WORKGROUP as c_int; 3];
         p.maxGridSize = MAX_GRID.map(|size| size as c_int);
-        p.clockRate = facts.clock_khz as c_int;
+        p.clockRate = specs.clock_khz as c_int;
         p.totalConstMem = UNBOUNDED as usize;
-        p.major = facts.version.0 as c_int;
-        p.minor = facts.version.1 as c_int;
+        p.major = specs.version.0 as c_int;
+        p.minor = specs.version.1 as c_int;
         p.textureAlignment = 256;
         p.texturePitchAlignment = 256;
-        p.multiProcessorCount = facts.multiprocessors as c_int;
-        p.integrated = facts.integrated as c_int;
+        p.multiProcessorCount = specs.multiprocessors as c_int;
+        p.integrated = specs.integrated as c_int;
         p.canMapHostMemory = 1;
         p.concurrentKernels = 1;
         p.pciDomainID = domain;
         p.pciBusID = bus;
         p.pciDeviceID = device;
         p.unifiedAddressing = 1;
-        p.memoryClockRate = facts.memory_clock_khz as c_int;
-        p.memoryBusWidth = facts.memory_bus_bits as c_int;
-        p.l2CacheSize = facts.l2_bytes as c_int;
-        p.maxThreadsPerMultiProcessor = (facts.waves_per_simd * SIMDS * self.gfx.wave_size()) as c_int;
+        p.memoryClockRate = specs.memory_clock_khz as c_int;
+        p.memoryBusWidth = specs.memory_bus_bits as c_int;
+        p.l2CacheSize = specs.l2_bytes as c_int;
+        p.maxThreadsPerMultiProcessor = (specs.waves_per_simd * SIMDS * self.gfx.wave_size()) as c_int;
         p.streamPrioritiesSupported = 1;
-        p.sharedMemPerMultiprocessor = facts.lds_per_multiprocessor as usize;
+        p.sharedMemPerMultiprocessor = specs.lds_per_multiprocessor as usize;
         p.regsPerMultiprocessor = registers * SIMDS as c_int;
         p.managedMemory = 1;
         p.cooperativeLaunch = 1;
@@ -107,9 +107,9 @@ impl Device {
         p.concurrentManagedAccess = 1;
         p.sharedMemPerBlockOptin = lds;
         p.directManagedMemAccessFromHost = 1;
-        p.maxBlocksPerMultiProcessor = facts.workgroups_per_multiprocessor as c_int;
+        p.maxBlocksPerMultiProcessor = specs.workgroups_per_multiprocessor as c_int;
         p.memoryPoolsSupported = 1;
-        p.maxSharedMemoryPerMultiProcessor = facts.lds_per_multiprocessor as usize;
+        p.maxSharedMemoryPerMultiProcessor = specs.lds_per_multiprocessor as usize;
         p.clockInstructionRate = 100_000;
         p.arch = ARCH_GLOBAL_INT32_ATOMICS
             | ARCH_GLOBAL_FLOAT_ATOMIC_EXCH
@@ -142,7 +142,7 @@ impl Device {
     /// The attribute with this number in `hipDeviceAttribute_t`.
     pub(crate) fn attribute(&self, attribute: u32) -> Result<c_int, Error> {
         match attribute {
-            10019 => Ok(self.facts.vgprs_per_simd.min(256) as c_int),
+            10019 => Ok(self.specs.vgprs_per_simd.min(256) as c_int),
             _ => attribute_of(&self.properties(), attribute),
         }
     }

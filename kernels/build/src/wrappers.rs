@@ -203,7 +203,7 @@ fn table_entry(out: &mut String, formulas: &mut Formulas, family: &str, kernel: 
     };
     writeln!(
         out,
-        "], derived: &{:?}, geometry: Geometry {{ workgroup: {:?}, max_workgroup_size: {}, items_per_lane: {}, lds_bytes: {}, \
+        "], derived: &{:?}, geometry: LaunchHints {{ workgroup: {:?}, max_workgroup_size: {}, items_per_lane: {}, lds_bytes: {}, \
          items: {}, rows: {}, columns: {}, grid: {grid}, lds: {} }} }},",
         kernel.derived(),
         launch.workgroup,

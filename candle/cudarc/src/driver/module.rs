@@ -5,7 +5,7 @@ use super::sys::{CUfunc_cache_enum, CUfunction, CUfunction_attribute_enum, CUocc
 use super::{CudaContext, CudaStream, CudaViewMut, DriverError, LaunchConfig, result};
 use crate::nvrtc::{Ptx, Source, bytes_of};
 use candle_amdgpu::kernel::NVPTX;
-use candle_amdgpu::{ALL_IDS, Error, Function, Loaded, Module};
+use candle_amdgpu::{ALL_IDS, Error, Function, LoadedModule, Module};
 use std::ffi::{CString, c_int};
 use std::fs;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ const KEY: &str = "candle-amdgpu:";
 #[derive(Debug)]
 pub struct CudaModule {
     context: Arc<CudaContext>,
-    loaded: Arc<Loaded>,
+    loaded: Arc<LoadedModule>,
 }
 
 impl CudaModule {

@@ -10,12 +10,12 @@
 //! workgroup has seen what another thread's did, and so each has done what it does on one thread.
 
 mod access;
-mod facts;
+mod effects;
 mod off;
 mod race;
 mod shadow;
 
-use self::facts::FactTable;
+use self::effects::EffectTable;
 use self::race::Races;
 pub(crate) use self::race::{Cell, Mark, Touched};
 pub(crate) use self::shadow::Registers;
@@ -40,7 +40,7 @@ pub(crate) struct Check<'m> {
     global: Track<'m>,
     /// The allocation that was accessed last: start, end, and whether it counts as written.
     last_allocation: (u64, u64, bool),
-    facts: FactTable,
+    facts: EffectTable,
     races: Races,
     /// Lanes of the value under way to memory that hold something, per half.
     stored: [u32; 2],
@@ -67,7 +67,7 @@ pub(crate) struct Manner {
 
 /// Whether any of a kernel's instructions may order workgroups, atomics that give an old value aside.
 pub(crate) fn may_order_workgroups(gfx: Gfx, insts: &[Option<Inst>]) -> bool {
-    insts.iter().flatten().any(|inst| facts::synchronises(gfx, inst))
+    insts.iter().flatten().any(|inst| effects::synchronises(gfx, inst))
 }
 
 /// What surrounds a wave.
@@ -102,7 +102,7 @@ impl<'m> Check<'m> {
             lds: vec![Cell::default(); lds as usize / 4 + 1],
             lds_readers: vec![Mark::default(); lds as usize / 4 + 1],
             last_allocation: (0, 0, false),
-            facts: FactTable::new(code),
+            facts: EffectTable::new(code),
             races: Races::new(global.first_actor, order),
             stored: [0; 2],
             split,

@@ -13,7 +13,7 @@
 //!   with an identity.
 //! - Anything under an EXEC of all ones, as in LLVM's whole-wave sections (its atomic optimiser, for one): nothing is off.
 
-use super::facts::is_memory;
+use super::effects::is_memory;
 use super::shadow::{SCALARS, name_of, registers};
 use super::{Found, place_of};
 use crate::exec::Code;

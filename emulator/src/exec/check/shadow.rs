@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::facts::{FactTable, Facts, Part};
+use super::effects::{EffectTable, Effects, Part};
 use super::off::Off;
 use crate::exec::Code;
 use crate::exec::op::{Dst, scalar_slot};
@@ -186,7 +186,7 @@ impl Shadow {
     }
 
     /// A register that is used while a load into it is under way, and the load's queue.
-    pub fn missing_wait(&self, facts: &Facts, table: &FactTable, code: &Code) -> Option<(Fault, usize)> {
+    pub fn missing_wait(&self, facts: &Effects, table: &EffectTable, code: &Code) -> Option<(Fault, usize)> {
         let settled = table.numbers(facts.settled);
         let register = *settled.iter().find(|&&register| self.pending[usize::from(register)] != 0)?;
         let queue = self.queues.iter().position(|queue| {

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 pub const CHUNK: usize = 1 << 20;
 
 /// What is given for a parameter.
-pub enum Given {
+pub enum ArgValue {
     Number(Value),
     Null,
     Memory(Memory),
@@ -40,17 +40,17 @@ pub struct Parameter {
     pub nullable: bool,
 }
 
-impl Given {
+impl ArgValue {
     /// From the text that the help of `run` describes.
-    pub fn parse(parameter: Parameter, text: &OsStr, stream: &Stream) -> Result<Given> {
+    pub fn parse(parameter: Parameter, text: &OsStr, stream: &Stream) -> Result<ArgValue> {
         let Parameter { dtype, pointer, written, nullable } = parameter;
         if !pointer {
             let text = text.to_str().context("expected a number")?;
-            return Ok(Given::Number(value(dtype, text)?));
+            return Ok(ArgValue::Number(value(dtype, text)?));
         }
         if text == "null" {
             ensure!(nullable, "the kernel needs memory here");
-            return Ok(Given::Null);
+            return Ok(ArgValue::Null);
         }
         let (from, to) = match split_once(text, b'>') {
             Some((from, to)) => (from, Some(PathBuf::from(to))),
@@ -58,29 +58,29 @@ impl Given {
         };
         ensure!(to.is_none() || written, "the kernel only reads it, so there is no result to write");
         let (buffer, shape) = contents(dtype, &from, stream)?;
-        Ok(Given::Memory(Memory { buffer, dtype, shape, to, written }))
+        Ok(ArgValue::Memory(Memory { buffer, dtype, shape, to, written }))
     }
 
     /// New memory with these contents.
-    pub fn memory(data: &Array, written: bool, stream: &Stream) -> Result<Given> {
+    pub fn memory(data: &Array, written: bool, stream: &Stream) -> Result<ArgValue> {
         let buffer = DeviceBuffer::from_slice(stream, data.bytes())?;
         let shape = vec![data.len() as u64];
-        Ok(Given::Memory(Memory { buffer, dtype: data.dtype(), shape, to: None, written }))
+        Ok(ArgValue::Memory(Memory { buffer, dtype: data.dtype(), shape, to: None, written }))
     }
 
     /// New memory with made-up contents.
-    pub fn made_up(dtype: DType, len: usize, seed: u64, written: bool, stream: &Stream) -> Result<Given> {
+    pub fn made_up(dtype: DType, len: usize, seed: u64, written: bool, stream: &Stream) -> Result<ArgValue> {
         let buffer = random(dtype, len, seed, stream)?;
-        Ok(Given::Memory(Memory { buffer, dtype, shape: vec![len as u64], to: None, written }))
+        Ok(ArgValue::Memory(Memory { buffer, dtype, shape: vec![len as u64], to: None, written }))
     }
 
     /// Adds it to a launch's arguments.
     pub fn add_to<'a, S: AsStream>(&'a mut self, launch: LaunchBuilder<'a, S>) -> LaunchBuilder<'a, S> {
         match self {
-            Given::Number(value) => number(launch, *value),
-            Given::Null => launch.null(),
-            Given::Memory(Memory { buffer, written: true, .. }) => launch.memory_mut(buffer),
-            Given::Memory(Memory { buffer, .. }) => launch.memory(buffer),
+            ArgValue::Number(value) => number(launch, *value),
+            ArgValue::Null => launch.null(),
+            ArgValue::Memory(Memory { buffer, written: true, .. }) => launch.memory_mut(buffer),
+            ArgValue::Memory(Memory { buffer, .. }) => launch.memory(buffer),
         }
     }
 }

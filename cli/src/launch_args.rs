@@ -1,6 +1,6 @@
 //! What `run`, `profile` and `check` launch: a kernel of this build or of a code object, with its arguments.
 
-use crate::given::{self, Given, Memory, Parameter, fits, split_once};
+use crate::arg_value::{self, ArgValue, Memory, Parameter, fits, split_once};
 use crate::names::{self, unknown};
 use crate::npy;
 use crate::output::print;
@@ -35,7 +35,7 @@ name if the compiler kept it, otherwise by its position: n=u32:1000, 0=f32:rando
 
 /// One device.
 #[derive(Args)]
-pub struct On {
+pub struct DeviceArgs {
     /// On the first device of this target
     #[arg(long, conflicts_with = "device", value_parser = names::target)]
     gfx: Option<Gfx>,
@@ -70,7 +70,7 @@ impl Limit {
     }
 }
 
-impl On {
+impl DeviceArgs {
     /// The device: the first, unless another was chosen.
     pub fn device(&self) -> Result<Device> {
         let device = match (self.gfx, self.device) {
@@ -108,7 +108,7 @@ impl FromStr for Size {
 
 /// A kernel, its arguments and its geometry.
 #[derive(Args)]
-pub struct Subject {
+pub struct LaunchArgs {
     /// The kernel
     kernel: String,
     /// Its arguments, as NAME=VALUE
@@ -121,7 +121,7 @@ pub struct Subject {
     #[arg(long, value_name = "N", conflicts_with = "args", value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     elements: Option<usize>,
     #[command(flatten)]
-    on: On,
+    on: DeviceArgs,
     /// Number of workgroups in x, y and z, such as 16 or 4,4,1 [default: as many as the kernel's items need]
     #[arg(long, value_name = "X,Y,Z", requires = "block")]
     grid: Option<Size>,
@@ -139,19 +139,19 @@ pub struct Ready {
     stream: Stream,
     function: Function,
     names: Vec<String>,
-    given: Vec<Given>,
+    given: Vec<ArgValue>,
     /// `None` if there is nothing to do.
     config: Option<LaunchConfig>,
 }
 
 /// How a launch ended.
-pub enum Ended {
-    Well(Box<LaunchRecord>),
+pub enum Outcome {
+    Completed(Box<LaunchRecord>),
     /// What the kernel did wrong.
-    Badly(candle_amdgpu::Error),
+    Failed(candle_amdgpu::Error),
 }
 
-impl Subject {
+impl LaunchArgs {
     /// Loads the kernel and its arguments. `emulated` takes an emulated device where the user chose none; `lenient`
     /// lets memory be shorter than the kernel states, to see what happens.
     pub fn ready(&self, emulated: bool, lenient: bool) -> Result<Ready> {
@@ -182,8 +182,8 @@ impl Subject {
         let (object, target) = read_object(
             path,
             match &self.on {
-                On { gfx: Some(gfx), .. } => Some(*gfx),
-                On { device: Some(_), .. } => Some(self.on.device()?.arch().parse()?),
+                DeviceArgs { gfx: Some(gfx), .. } => Some(*gfx),
+                DeviceArgs { device: Some(_), .. } => Some(self.on.device()?.arch().parse()?),
                 _ => None,
             },
             &self.kernel,
@@ -223,7 +223,7 @@ impl Subject {
         function: Function,
         stream: Stream,
         stated: &Stated,
-        given: Vec<Given>,
+        given: Vec<ArgValue>,
         config: LaunchConfig,
         lenient: bool,
     ) -> Result<Ready> {
@@ -265,11 +265,11 @@ impl Subject {
     }
 
     /// The arguments in the kernel's order.
-    fn given(&self, stated: &Stated, stream: &Stream) -> Result<Vec<Given>> {
+    fn given(&self, stated: &Stated, stream: &Stream) -> Result<Vec<ArgValue>> {
         let values = named(&self.args, &stated.names(), &self.kernel, &stated.parameters())?;
         let parse = |(arg, text): (&Arg, OsString)| {
             parameter(arg)
-                .and_then(|parameter| Given::parse(parameter, &without_type(parameter, &text)?, stream))
+                .and_then(|parameter| ArgValue::parse(parameter, &without_type(parameter, &text)?, stream))
                 .with_context(|| format!("{}={}", arg.name, text.display()))
         };
         stated.0.args.iter().zip(values).map(parse).collect()
@@ -318,7 +318,7 @@ impl Ready {
     }
 
     /// Launches on an emulated device with other options than its own.
-    pub fn observe(&mut self, change: impl FnOnce(&mut LaunchOptions)) -> Result<Ended> {
+    pub fn observe(&mut self, change: impl FnOnce(&mut LaunchOptions)) -> Result<Outcome> {
         let ordinal = self.device.ordinal();
         ensure!(
             amdhip64::emulator(ordinal).is_some(),
@@ -331,10 +331,10 @@ impl Ready {
         options.profile = true;
         amdhip64::set_launch_options(ordinal, options)?;
         if let Some(error) = self.launch()? {
-            return Ok(Ended::Badly(error));
+            return Ok(Outcome::Failed(error));
         }
         let record = amdhip64::take_profile(ordinal)?.pop();
-        Ok(Ended::Well(Box::new(record.context("there is nothing to do: no elements")?)))
+        Ok(Outcome::Completed(Box::new(record.context("there is nothing to do: no elements")?)))
     }
 
     pub fn info(&self) -> &KernelInfo {
@@ -348,7 +348,7 @@ impl Ready {
     /// The kernel's memory.
     pub fn memory(&self) -> impl Iterator<Item = (&str, &Memory)> {
         self.names.iter().zip(&self.given).filter_map(|(name, given)| match given {
-            Given::Memory(memory) => Some((&**name, memory)),
+            ArgValue::Memory(memory) => Some((&**name, memory)),
             _ => None,
         })
     }
@@ -368,7 +368,7 @@ impl Ready {
         for (name, memory) in self.memory().filter(|(_, memory)| memory.written) {
             match &memory.to {
                 Some(path) => npy::write(path, memory)?,
-                None if all => print(&format!("{name} = {}", given::text(memory)?))?,
+                None if all => print(&format!("{name} = {}", arg_value::text(memory)?))?,
                 None => {}
             }
         }
@@ -424,7 +424,7 @@ fn is_same(kernel: &Kernel, stated: &Stated) -> bool {
 
 /// Arguments for a kernel about which only the record is known: integers are as large as they can be with at most this many
 /// elements in the longest memory, memory is random and as long as the record says.
-fn suppose(stated: &Stated, elements: usize, stream: &Stream) -> Result<Vec<Given>> {
+fn suppose(stated: &Stated, elements: usize, stream: &Stream) -> Result<Vec<ArgValue>> {
     let lengths = |size: u64| stated.lengths(size, elements);
     let fit = |size: u64| lengths(size).iter().flatten().all(|&len| len <= elements as u128);
     // The largest size that fits: it is at least 1 and at most the number of elements.
@@ -434,22 +434,26 @@ fn suppose(stated: &Stated, elements: usize, stream: &Stream) -> Result<Vec<Give
         if fit(middle) { size = middle } else { above = middle }
     }
     let lengths = lengths(size);
-    let one = |(index, arg): (usize, &Arg)| -> Result<Given> {
+    let one = |(index, arg): (usize, &Arg)| -> Result<ArgValue> {
         let Parameter { dtype, pointer, written, .. } = parameter(arg)?;
         Ok(match (pointer, lengths[index]) {
             (true, Some(len)) => {
                 let len = usize::try_from(len).context("memory that cannot be addressed")?;
-                Given::made_up(dtype, len, index as u64, written, stream)?
+                ArgValue::made_up(dtype, len, index as u64, written, stream)?
             }
-            (true, None) => Given::Null,
-            (false, _) if dtype.is_float() => Given::Number(Value::from_f64(dtype, 1.0)),
-            (false, _) => Given::Number(Value::from_int(dtype, stated.integer(arg, size))),
+            (true, None) => ArgValue::Null,
+            (false, _) if dtype.is_float() => ArgValue::Number(Value::from_f64(dtype, 1.0)),
+            (false, _) => ArgValue::Number(Value::from_int(dtype, stated.integer(arg, size))),
         })
     };
     stated.0.args.iter().enumerate().map(one).collect()
 }
 
-fn made_up(kernel: &'static Kernel, elements: usize, stream: &Stream) -> Result<(Vec<Given>, LaunchConfig)> {
+fn made_up(
+    kernel: &'static Kernel,
+    elements: usize,
+    stream: &Stream,
+) -> Result<(Vec<ArgValue>, LaunchConfig)> {
     let widest = kernel.args.iter().filter(|arg| arg.ty.is_pointer() && !arg.takes_layouts());
     let widest =
         widest.filter_map(|arg| DType::from_name(arg.ty.element())).map(|dtype| dtype.size()).sum::<usize>();
@@ -462,17 +466,17 @@ fn made_up(kernel: &'static Kernel, elements: usize, stream: &Stream) -> Result<
     for (index, ((arg, input), count)) in kernel.args.iter().zip(&call.inputs).zip(counts).enumerate() {
         let written = matches!(arg.ty, ArgType::Pointer { mutable: true, .. });
         given.push(match input {
-            Input::Value(value) => Given::Number(*value),
-            Input::Memory(operand) => Given::memory(&operand.data, written, stream)?,
+            Input::Value(value) => ArgValue::Number(*value),
+            Input::Memory(operand) => ArgValue::memory(&operand.data, written, stream)?,
             Input::Layout if arg.takes_layouts() => match call.words(index) {
-                None => Given::Null,
+                None => ArgValue::Null,
                 Some(words) => {
                     let word = |i: usize| Value::from_int(DType::Usize, words[i] as i128);
-                    Given::memory(&Array::from_fn(DType::Usize, words.len(), word), false, stream)?
+                    ArgValue::memory(&Array::from_fn(DType::Usize, words.len(), word), false, stream)?
                 }
             },
-            Input::Layout => Given::Number(Value::from_int(DType::Usize, count.0)),
-            Input::Null => Given::Null,
+            Input::Layout => ArgValue::Number(Value::from_int(DType::Usize, count.0)),
+            Input::Null => ArgValue::Null,
         });
     }
     let config = match call.grid {
@@ -559,9 +563,9 @@ fn without_type(parameter: Parameter, text: &OsStr) -> Result<OsString> {
 }
 
 /// `TYPE:VALUE`, or `null`, for a parameter about which only the size is known.
-fn typed(arg: &KernelArg, text: &OsStr, stream: &Stream) -> Result<Given> {
+fn typed(arg: &KernelArg, text: &OsStr, stream: &Stream) -> Result<ArgValue> {
     if text == "null" {
-        return Ok(Given::Null);
+        return Ok(ArgValue::Null);
     }
     let (ty, value) =
         split_once(text, b':').context("a type comes first, as in f32:2.5 or f32:zeros:1000")?;
@@ -575,5 +579,5 @@ fn typed(arg: &KernelArg, text: &OsStr, stream: &Stream) -> Result<Given> {
     if size != arg.size as usize {
         bail!("the parameter has {} bytes, but {size} are given", arg.size);
     }
-    Given::parse(Parameter { dtype, pointer: memory, written: true, nullable: true }, &value, stream)
+    ArgValue::parse(Parameter { dtype, pointer: memory, written: true, nullable: true }, &value, stream)
 }

@@ -10,7 +10,7 @@ use crate::exec::wave::slot;
 use crate::gfx::{Generation, Gfx};
 use crate::inst::{Format, Inst, Operand, SpecialReg};
 
-/// Register numbers, in [`FactTable::numbers`].
+/// Register numbers, in [`EffectTable::numbers`].
 #[derive(Clone, Copy, Default)]
 pub(super) struct List {
     start: u32,
@@ -19,7 +19,7 @@ pub(super) struct List {
 
 /// What check mode has to know about an instruction.
 #[derive(Clone, Default)]
-pub(super) struct Facts {
+pub(super) struct Effects {
     /// Nothing to know: a hint.
     pub nothing: bool,
     /// There is nothing to know but `settled` and `parts`: registers alone are touched.
@@ -71,14 +71,14 @@ pub(super) struct Part {
 }
 
 /// The facts about a kernel's instructions, each made when it is first executed.
-pub(super) struct FactTable {
-    facts: Vec<Option<Facts>>,
+pub(super) struct EffectTable {
+    facts: Vec<Option<Effects>>,
     numbers: Vec<u16>,
 }
 
-impl FactTable {
-    pub fn new(code: &Code) -> FactTable {
-        FactTable { facts: vec![None; code.ops.len()], numbers: Vec::new() }
+impl EffectTable {
+    pub fn new(code: &Code) -> EffectTable {
+        EffectTable { facts: vec![None; code.ops.len()], numbers: Vec::new() }
     }
 
     /// Makes an instruction's facts, if that has not been done.
@@ -91,7 +91,7 @@ impl FactTable {
     }
 
     #[inline(always)]
-    pub fn of(&self, op: &Op) -> Option<&Facts> {
+    pub fn of(&self, op: &Op) -> Option<&Effects> {
         self.facts.get(op.inst as usize)?.as_ref()
     }
 
@@ -107,7 +107,7 @@ impl FactTable {
     }
 
     #[cold]
-    fn make(&mut self, op: &Op, inst: &Inst, code: &Code) -> Facts {
+    fn make(&mut self, op: &Op, inst: &Inst, code: &Code) -> Effects {
         let gfx = code.gfx;
         // A load into a register that one is under way to comes back after it.
         let mut settled: Vec<usize> = if is_memory(inst) { inst.srcs() } else { &inst.operands[..] }
@@ -133,7 +133,7 @@ impl FactTable {
             spans: 0,
             late: 0,
         };
-        let mut facts = Facts {
+        let mut facts = Effects {
             nothing: false,
             plain: false,
             settled: self.list(settled),

@@ -1,4 +1,4 @@
-//! Projects outside this workspace, built and run with no variable set and no ROCm, as a newcomer would: one that
+//! Projects outside this workspace, built and run with no variable set and no ROCm, as a check_template would: one that
 //! depends on `candle-amdgpu`, with the README's example, and one with unmodified Candle, with that of `candle/`.
 
 use std::path::Path;

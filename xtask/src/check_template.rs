@@ -1,4 +1,4 @@
-//! A newcomer's first steps: the demo, a crate of one's own kernels, another kernel in it, a mistake in one, the report that
+//! A check_template's first steps: the demo, a crate of one's own kernels, another kernel in it, a mistake in one, the report that
 //! names its line, and the repair. `guide/src/first-kernel.md` and `fault-report.md` describe them.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -12,7 +12,7 @@ use anyhow::{Context, Result, ensure};
 use tempfile::TempDir;
 
 use crate::new::Template;
-use crate::{demo, dependent, new, shell, test};
+use crate::{check_downstream, demo, new, shell, test};
 
 /// Part of the template's kernel, and the mistake of forgetting that the last element has no right neighbour.
 const RIGHT: &str = "(i + 1).min(count - 1)";
@@ -59,11 +59,11 @@ pub fn with_candle(full: bool) -> Result<()> {
     let folder = folder("candle-kernels")?;
     let project = folder.path().join("scratch-ops");
     new::write("scratch-ops", Template::Candle, &project)?;
-    shell::run(dependent::cargo(&project, "fmt").args(["--all", "--check"]))?;
+    shell::run(check_downstream::cargo(&project, "fmt").args(["--all", "--check"]))?;
     let manifest = project.join("Cargo.toml");
     let text = fs::read_to_string(&manifest)?;
     let (text, _) = text.split_once("[profile.dev]").context("the template has no profile")?;
-    fs::write(&manifest, text.to_owned() + &dependent::profile()?)?;
+    fs::write(&manifest, text.to_owned() + &check_downstream::profile()?)?;
     fs::copy(shell::workspace().join("candle/Cargo.lock"), project.join("Cargo.lock"))?;
     shell::run(&mut cargo(&project, "test", full))?;
     let output = cargo(&project, "run", full).output().context("cargo does not start")?;
@@ -87,7 +87,7 @@ pub fn library(full: bool) -> Result<()> {
     new::copy(&shell::workspace().join("examples/library"), &project, |text| text)?;
     formatted(&project)?;
     let emulated = if full { "gfx1030,gfx1100,gfx90a,gfx942" } else { "gfx1100,gfx90a" };
-    let mut cargo = dependent::cargo(&project, "test");
+    let mut cargo = check_downstream::cargo(&project, "test");
     cargo.arg("--quiet").env("CANDLE_AMDGPU_ARCHS", format!("{emulated},nvptx"));
     shell::run(cargo.env("CANDLE_AMDGPU_DEVICE", format!("emulator:{emulated}")))
 }
@@ -101,7 +101,7 @@ fn passes(project: &Path, full: bool) -> Result<()> {
 /// Gives a project the versions that are locked here, and checks its format, which is rustfmt's own.
 fn formatted(project: &Path) -> Result<()> {
     fs::copy(shell::workspace().join("Cargo.lock"), project.join("Cargo.lock"))?;
-    shell::run(dependent::cargo(project, "fmt").args(["--all", "--check"]))
+    shell::run(check_downstream::cargo(project, "fmt").args(["--all", "--check"]))
 }
 
 /// A temporary folder outside the workspace. Its name is always the same for one checkout: the compiler's flags contain it, and
@@ -140,7 +140,7 @@ fn add_reverse(project: &Path) -> Result<()> {
 }
 
 fn cargo(project: &Path, task: &str, full: bool) -> Command {
-    let mut cargo = dependent::cargo(project, task);
+    let mut cargo = check_downstream::cargo(project, task);
     cargo.arg("--quiet");
     if !full {
         // Compiling core for each wave size takes longer than everything else.

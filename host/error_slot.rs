@@ -33,23 +33,23 @@ struct Record {
 
 /// Where the modules of a device record errors.
 #[derive(Default)]
-pub(crate) struct Faults(RwLock<Vec<Weak<Fault>>>);
+pub(crate) struct DeviceErrorSlots(RwLock<Vec<Weak<DeviceErrorSlot>>>);
 
 /// Where one module records them; lives as long as the module is loaded.
-pub(crate) struct Fault {
+pub(crate) struct DeviceErrorSlot {
     record: *mut Record,
     variable: *mut c_void,
 }
 
 // SAFETY: the record is read and written with volatile accesses under the list's lock, apart from the device, which
 // writes it once until it is taken; the variable's address is only handed to HIP.
-unsafe impl Send for Fault {}
+unsafe impl Send for DeviceErrorSlot {}
 // SAFETY: as above.
-unsafe impl Sync for Fault {}
+unsafe impl Sync for DeviceErrorSlot {}
 
-impl Faults {
+impl DeviceErrorSlots {
     /// Gives a module that was just loaded a place to record errors, if it has the variable.
-    pub(crate) fn register(&self, module: hipModule_t) -> Result<Option<Arc<Fault>>> {
+    pub(crate) fn register(&self, module: hipModule_t) -> Result<Option<Arc<DeviceErrorSlot>>> {
         let (mut variable, mut size) = (ptr::null_mut(), 0);
         // SAFETY: writes address and size; the name ends with a zero byte.
         let code = unsafe { sys::hipModuleGetGlobal(&mut variable, &mut size, module, VARIABLE.as_ptr()) };
@@ -62,7 +62,7 @@ impl Faults {
             hip!(hipHostMalloc((&raw mut record).cast(), size_of::<Record>(), 0))?;
             record.cast::<u8>().write_bytes(0, size_of::<Record>());
         }
-        let fault = Arc::new(Fault { record, variable });
+        let fault = Arc::new(DeviceErrorSlot { record, variable });
         fault.reset()?;
         let mut list = self.0.write().unwrap_or_else(PoisonError::into_inner);
         list.retain(|fault| fault.strong_count() > 0);
@@ -72,7 +72,8 @@ impl Faults {
 
     /// Takes the recorded error, if there is one.
     pub(crate) fn take(&self) -> Result<()> {
-        let recorded = |list: &[Weak<Fault>]| list.iter().filter_map(Weak::upgrade).find(|f| f.is_recorded());
+        let recorded =
+            |list: &[Weak<DeviceErrorSlot>]| list.iter().filter_map(Weak::upgrade).find(|f| f.is_recorded());
         if recorded(&self.0.read().unwrap_or_else(PoisonError::into_inner)).is_none() {
             return Ok(());
         }
@@ -92,7 +93,7 @@ impl Faults {
     }
 }
 
-impl Fault {
+impl DeviceErrorSlot {
     fn is_recorded(&self) -> bool {
         // SAFETY: the record is live as long as this; the device may write it meanwhile.
         let present = unsafe { (&raw const (*self.record).present).read_volatile() };
@@ -111,7 +112,7 @@ impl Fault {
     }
 }
 
-impl Drop for Fault {
+impl Drop for DeviceErrorSlot {
     fn drop(&mut self) {
         // SAFETY: the address came from `hipHostMalloc`; the module is unloaded, so that no kernel writes it.
         unsafe { sys::hipHostFree(self.record.cast()) };

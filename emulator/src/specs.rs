@@ -12,8 +12,8 @@ pub const MAX_GRID: [u32; 3] = [i32::MAX as u32, u16::MAX as u32, u16::MAX as u3
 /// SIMD units of a multiprocessor: a compute unit on CDNA, a workgroup processor on RDNA.
 pub const SIMDS: u32 = 4;
 
-/// Facts of one target.
-pub struct Facts {
+/// Specs of one target.
+pub struct Specs {
     /// The card whose numbers these are.
     pub card: &'static str,
     /// Compute units on CDNA, workgroup processors of two compute units on RDNA.
@@ -45,7 +45,7 @@ pub struct Facts {
 }
 
 /// Those of a target.
-pub fn facts(gfx: Gfx) -> Facts {
+pub fn specs(gfx: Gfx) -> Specs {
     let (card, multiprocessors, clock, gib, memory_clock, bus, l2, version) = match gfx {
         Gfx::Gfx906 => ("Instinct MI60", 64, 1800, 32, 1000, 4096, 4 << 20, (9, 0)),
         Gfx::Gfx908 => ("Instinct MI100", 120, 1502, 32, 1200, 4096, 8 << 20, (9, 0)),
@@ -87,7 +87,7 @@ pub fn facts(gfx: Gfx) -> Facts {
             | Gfx::Gfx1152
             | Gfx::Gfx1153
     );
-    Facts {
+    Specs {
         card,
         multiprocessors,
         clock_khz: clock * 1000,

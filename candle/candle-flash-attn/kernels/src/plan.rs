@@ -71,6 +71,7 @@ impl<const D: usize, const FEW: bool> Plan<D, FEW> {
     /// Chunks of K or V that a lane has in registers between their load and workgroup memory: fewer where a wave of 32 needs the registers
     /// for sums.
     pub(crate) const CARRIED: usize = match (FEW, D) {
+        (true, 128) if !WIDE && !NVIDIA => 2,
         (true, 128) | (false, 256..) if !WIDE => 4,
         _ => 8,
     };

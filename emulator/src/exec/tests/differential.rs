@@ -1,5 +1,6 @@
 //! Random programs against the scalar reference interpreter, register by register.
 
+use super::random::Random;
 use std::collections::BTreeSet;
 use std::io::Read as _;
 
@@ -8,45 +9,6 @@ use super::*;
 #[path = "../../../tests/support/scalar.rs"]
 #[allow(dead_code, reason = "benchmarks and tests of whole kernels use the rest")]
 mod scalar;
-
-/// splitmix64, with a bias to the edges of integers and floats.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let x = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        x ^ x >> 31
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        (self.next() >> 33) as usize % bound
-    }
-
-    fn word(&mut self) -> u32 {
-        const EDGES: [u32; 12] = [
-            0,
-            1,
-            31,
-            u32::MAX,
-            1 << 31,
-            0x7fff_ffff,
-            0x3f80_0000,
-            0xff80_0000,
-            0x7fc0_0001,
-            0x7f80_0001,
-            0x0000_0001,
-            0x7ff0_0000,
-        ];
-        match self.below(4) {
-            0 => EDGES[self.below(EDGES.len())],
-            // Floats of a like size.
-            1 => self.next() as u32 & 0x807f_ffff | (0x3f00_0000 + ((self.next() as u32 & 3) << 23)),
-            _ => self.next() as u32,
-        }
-    }
-}
 
 struct Encoding {
     text: String,

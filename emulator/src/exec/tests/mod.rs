@@ -25,6 +25,7 @@ mod coverage;
 mod differential;
 mod ds;
 mod memory;
+pub(super) mod random;
 mod salu;
 
 use super::wave::slot;

@@ -1,7 +1,7 @@
 //! Affine: `out = inp · mul + add`, element by element.
 
+use amdgpu_device::elementwise::{map, per_lane};
 use amdgpu_device::prelude::*;
-use amdgpu_device::zip::{per_lane, zip};
 
 /// `out[i] = inp[i] · mul + add`, in the type's own arithmetic: the product is rounded, then the sum.
 ///
@@ -23,6 +23,6 @@ pub unsafe fn affine<T: Scalar>(
     // SAFETY: the caller gives a layout that fits its buffers
     unsafe {
         let (inp, info) = if inp.is_null() { (out.cast_const(), core::ptr::null()) } else { (inp, info) };
-        zip(numel, Layout::new(num_dims, info), (inp,), out, |(x,)| x.mul(mul).add(add));
+        map(numel, Layout::new(num_dims, info), (inp,), out, |(x,)| x.mul(mul).add(add));
     }
 }

@@ -1,8 +1,8 @@
 //! Binary: `out = lhs ∘ rhs`, element by element: arithmetic in the elements' type, comparisons to 0 or 1.
 
+use amdgpu_device::elementwise::{map, map_tiled, per_lane};
 use amdgpu_device::extremum::Extremum;
 use amdgpu_device::prelude::*;
-use amdgpu_device::zip::{per_lane, zip, zip_tiled};
 
 /// A function of two elements.
 pub trait BinaryOp {
@@ -90,7 +90,7 @@ pub unsafe fn binary<Op: BinaryOp, T: Extremum>(
     // SAFETY: the caller gives a layout that fits its buffers
     unsafe {
         let layout = Layout::new(num_dims, dims_and_strides);
-        zip_tiled(numel, layout, (lhs, rhs), out, |(a, b)| Op::apply(a, b));
+        map_tiled(numel, layout, (lhs, rhs), out, |(a, b)| Op::apply(a, b));
     }
 }
 
@@ -114,6 +114,6 @@ pub unsafe fn compare<Op: Comparison, T: Scalar>(
     // SAFETY: the caller gives a layout that fits its buffers
     unsafe {
         let layout = Layout::new(num_dims, dims_and_strides);
-        zip(numel, layout, (lhs, rhs), out, |(a, b)| u8::from(Op::holds(a, b)));
+        map(numel, layout, (lhs, rhs), out, |(a, b)| u8::from(Op::holds(a, b)));
     }
 }

@@ -2,8 +2,8 @@
 //! saturates at 448); a float becomes the integer towards zero, saturated, and NaN becomes 0.
 
 use amdgpu_device::convert::Convert;
+use amdgpu_device::elementwise::{map, per_lane};
 use amdgpu_device::prelude::*;
-use amdgpu_device::zip::{per_lane, zip};
 
 /// `out[i] = inp[i]`, converted.
 ///
@@ -34,5 +34,5 @@ pub unsafe fn cast<S: Scalar + Convert<T>, T: Scalar>(
     #[len(numel)] out: *mut T,
 ) {
     // SAFETY: the caller gives a layout that fits its buffers
-    unsafe { zip(numel, Layout::new(num_dims, info), (inp,), out, |(x,)| x.convert()) }
+    unsafe { map(numel, Layout::new(num_dims, info), (inp,), out, |(x,)| x.convert()) }
 }

@@ -71,8 +71,8 @@ pub struct Wide {
 
 impl Lane for Wide {
     #[inline(always)]
-    fn read(self, from: u32) -> Wide {
-        Wide { key: self.key.read(from), index: self.index.read(from) }
+    fn shuffle(self, from: u32) -> Wide {
+        Wide { key: self.key.shuffle(from), index: self.index.shuffle(from) }
     }
 }
 
@@ -441,7 +441,7 @@ impl<T: Sortable, const D: bool, const ANY: bool> Sorter<T, D, ANY> {
             let from = wave::lane() ^ across;
             unroll!(E, J => {
                 let item = if mirrored { items[E - 1 - J] } else { items[J] };
-                others[J] = item.read(from);
+                others[J] = item.shuffle(from);
             });
         } else {
             let memory = fixed_memory::<8, u32>();

@@ -1,7 +1,7 @@
 //! Ternary: `out = ids ≠ 0 ? t : f`, element by element.
 
+use amdgpu_device::elementwise::{map, per_lane};
 use amdgpu_device::prelude::*;
-use amdgpu_device::zip::{per_lane, zip};
 
 /// `out[i] = t[i]` where `ids[i]` is not 0, else `f[i]`.
 ///
@@ -24,6 +24,6 @@ pub unsafe fn where_cond<I: Scalar, T: Scalar>(
     // SAFETY: the caller gives a layout that fits its buffers
     unsafe {
         let layout = Layout::new(num_dims, info);
-        zip(numel, layout, (ids, t, f), out, |(id, t, f)| if id != I::ZERO { t } else { f });
+        map(numel, layout, (ids, t, f), out, |(id, t, f)| if id != I::ZERO { t } else { f });
     }
 }

@@ -1,9 +1,9 @@
 //! Unary: `out = f(inp)`, element by element. Floats narrower than f32 compute in it and round once.
 
+use amdgpu_device::elementwise::{map, map_long, map_tiled, per_lane};
 use amdgpu_device::extremum::Extremum;
 use amdgpu_device::math::{Compute, Math, Value};
 use amdgpu_device::prelude::*;
-use amdgpu_device::zip::{per_lane, zip, zip_long, zip_tiled};
 
 /// A function of a float in the type that it is computed in.
 pub trait Function {
@@ -166,9 +166,9 @@ pub unsafe fn function<F: Function, T: Compute>(
         let layout = Layout::new(num_dims, info);
         let f = |(x,): (T,)| T::narrow(F::apply(x.widen()));
         if const { F::LONG } {
-            zip_long(numel, layout, (inp,), out, f)
+            map_long(numel, layout, (inp,), out, f)
         } else {
-            zip(numel, layout, (inp,), out, f)
+            map(numel, layout, (inp,), out, f)
         }
     }
 }
@@ -194,7 +194,7 @@ pub unsafe fn parametric<F: Parametric, T: Compute>(
     // SAFETY: the caller's
     unsafe {
         let (inp, info) = source(info, inp, out);
-        zip_long(numel, Layout::new(num_dims, info), (inp,), out, |(x,)| {
+        map_long(numel, Layout::new(num_dims, info), (inp,), out, |(x,)| {
             T::narrow(F::apply(x.widen(), param))
         })
     }
@@ -219,7 +219,7 @@ pub unsafe fn copy<T: Scalar>(
     // SAFETY: the caller's
     unsafe {
         let (inp, info) = source(info, inp, out);
-        zip_tiled(numel, Layout::new(num_dims, info), (inp,), out, |(x,)| x)
+        map_tiled(numel, Layout::new(num_dims, info), (inp,), out, |(x,)| x)
     }
 }
 
@@ -248,7 +248,7 @@ pub unsafe fn native<F: Native, T: Extremum>(
     // SAFETY: the caller's
     unsafe {
         let (inp, info) = source(info, inp, out);
-        zip(numel, Layout::new(num_dims, info), (inp,), out, |(x,)| F::apply(x))
+        map(numel, Layout::new(num_dims, info), (inp,), out, |(x,)| F::apply(x))
     }
 }
 

@@ -11,11 +11,11 @@ use amdgpu_emulator::{CodeObject, Gfx, ObjectError};
 use crate::cache::{self, Kept};
 use crate::convergence;
 use crate::error::{Error, Result, io};
+use crate::intrinsics;
 use crate::ir;
 use crate::module::{self, Calls};
 use crate::ptx::evict_first;
 use crate::select::Selection;
-use crate::shim;
 use crate::signature::{self, Signature};
 use crate::source::Source;
 use crate::toolchain::Toolchain;
@@ -38,7 +38,7 @@ const RUSTFLAGS: [&str; 5] = [
 
 /// Files between the steps, by extension.
 const TEMPORARY: [&str; 12] = [
-    "shim.ll",
+    "intrinsics.ll",
     "linked.ll",
     "edited.ll",
     "marked.bc",
@@ -306,14 +306,15 @@ impl Job<'_> {
     fn object(&self) -> Result<Object> {
         let tools = &self.compiler.toolchain.tools;
         let bytes = fs::read(&self.bitcode.path).map_err(io("cannot read", &self.bitcode.path))?;
-        let shim = &shim::module(self.target);
+        let intrinsics = &intrinsics::module(self.target);
         let extension = match self.target {
             Target::Amdgpu(_) => "elf",
             Target::Nvptx => "ptx",
         };
         let Compiler { toolchain, selection, .. } = self.compiler;
         let pipeline = format!("{} {:?} {:?} {selection}", toolchain.rustc_version, tools, self.target);
-        let key = cache::key(&[&bytes, shim.as_bytes(), pipeline.as_bytes(), cache::PIPELINE.as_bytes()]);
+        let key =
+            cache::key(&[&bytes, intrinsics.as_bytes(), pipeline.as_bytes(), cache::PIPELINE.as_bytes()]);
         let kept = self.compiler.cache.join("objects").join(format!("{key}.{extension}"));
         let published = self.stem.with_extension(extension);
         // The records of PTX stay beside it.
@@ -321,7 +322,7 @@ impl Job<'_> {
             && (self.target != Target::Nvptx || self.compiler.intact(&kept.with_extension("json"))?);
         if !whole {
             self.compiler.made.fetch_add(1, Ordering::Relaxed);
-            self.generate(shim, &kept)?;
+            self.generate(intrinsics, &kept)?;
             // A failed tool's input stays, to be looked at.
             for extension in TEMPORARY {
                 let _ = fs::remove_file(self.stem.with_extension(extension));
@@ -332,18 +333,18 @@ impl Job<'_> {
         Ok(Object { path: kept, kernels })
     }
 
-    fn generate(&self, shim: &str, kept: &Path) -> Result<()> {
+    fn generate(&self, intrinsics: &str, kept: &Path) -> Result<()> {
         let tools = &self.compiler.toolchain.tools;
         let file = |extension: &str| self.stem.with_extension(extension);
         let bitcode = &self.bitcode.path;
-        let [shim_file, linked, edited, marked, optimised] =
-            ["shim.ll", "linked.ll", "edited.ll", "marked.bc", "opt.bc"].map(file);
-        fs::write(&shim_file, shim).map_err(io("cannot write", &shim_file))?;
+        let [intrinsics_file, linked, edited, marked, optimised] =
+            ["intrinsics.ll", "linked.ll", "edited.ll", "marked.bc", "opt.bc"].map(file);
+        fs::write(&intrinsics_file, intrinsics).map_err(io("cannot write", &intrinsics_file))?;
         let cpu = format!("-mcpu={}", self.target.cpu());
         self.run(
             Command::new(&tools.link)
                 .arg(bitcode)
-                .arg(&shim_file)
+                .arg(&intrinsics_file)
                 .args(["-S", "--suppress-warnings", "-o"])
                 .arg(&linked),
             bitcode,

@@ -145,7 +145,7 @@ pub fn amdgpu(ir: &str, signatures: &[Signature]) -> String {
                 let body: Vec<&str> = lines.by_ref().take_while(|l| *l != "}").collect();
                 out.push_str(&entry(kernel, rest, &body));
             }
-            None if line.starts_with("define ") && CALLED.iter().all(|part| line.contains(part)) => {
+            None if line.starts_with("define ") && OUTLINED.iter().all(|part| line.contains(part)) => {
                 let line =
                     line.replacen("define internal", "define", 1).replacen("define", "define internal", 1);
                 out.push_str(&with_attributes(&line, "noinline"));
@@ -170,9 +170,9 @@ pub fn amdgpu(ir: &str, signatures: &[Signature]) -> String {
 /// Copies a structure from the kernarg block.
 const COPY_OF_KERNARG: &str = "void @llvm.memcpy.p5.p4.i64";
 
-/// In the names of functions that kernels call and that are not to be inlined: those of amdgpu-device's `zip::called`. rustc
+/// In the names of functions that kernels call and that are not to be inlined: those of amdgpu-device's `elementwise::outlined`. rustc
 /// has no `inline(never)` for this target.
-const CALLED: [&str; 2] = ["@_RINvNtNtC", "13amdgpu_device3zip6called"];
+const OUTLINED: [&str; 2] = ["@_RINvNtNtC", "13amdgpu_device11elementwise8outlined"];
 
 /// What marks the functions that do not call themselves, in lines as opt's `-forceattrs-csv-path` reads them.
 ///

@@ -2,8 +2,8 @@
 //!
 //! `#[amdgpu_kernel]` puts one record for each instance into the section `.amdgpu.kernels`: numbers that only
 //! rustc can know (sizes of argument types, evaluated constants), the source file, and JSON text for the rest.
-//! Little-endian throughout; the layout is `amdgpu_device::record::Record`. Structures among the arguments have records of their
-//! own in the same section, `amdgpu_device::record::StructureRecord`.
+//! Little-endian throughout; the layout is `amdgpu_device::signature::Record`. Structures among the arguments have records of their
+//! own in the same section, `amdgpu_device::signature::StructureRecord`.
 
 use std::collections::HashMap;
 

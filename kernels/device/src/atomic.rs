@@ -7,7 +7,7 @@ mod scoped;
 pub use scoped::{Atomic, AtomicBits, AtomicNumber, AtomicValue, Ordering, Pair, Scope, fence};
 
 macro_rules! atomics {
-    ($($(#[$doc:meta])* $name:ident($t:ty) $(-> $out:ty)?, $shim:ident, $host:expr;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident($t:ty) $(-> $out:ty)?, $intrinsic:ident, $host:expr;)*) => {$(
         $(#[$doc])*
         ///
         /// # Safety
@@ -17,7 +17,7 @@ macro_rules! atomics {
             #[cfg(any(target_arch = "amdgpu", target_arch = "nvptx64"))]
             // SAFETY: the caller's
             unsafe {
-                crate::shim::$shim(address, value)
+                crate::intrinsics::$intrinsic(address, value)
             }
             #[cfg(not(any(target_arch = "amdgpu", target_arch = "nvptx64")))]
             // SAFETY: the caller's
@@ -51,9 +51,9 @@ pub unsafe fn update_u32(address: *mut u32, mut change: impl FnMut(u32) -> u32) 
     #[cfg(any(target_arch = "amdgpu", target_arch = "nvptx64"))]
     // SAFETY: the caller's
     unsafe {
-        let mut old = crate::shim::amdgpu_device_atomic_load_u32(address);
+        let mut old = crate::intrinsics::amdgpu_device_atomic_load_u32(address);
         loop {
-            let seen = crate::shim::amdgpu_device_atomic_swap_if_u32(address, old, change(old));
+            let seen = crate::intrinsics::amdgpu_device_atomic_swap_if_u32(address, old, change(old));
             if seen == old {
                 return;
             }

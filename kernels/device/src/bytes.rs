@@ -6,7 +6,7 @@ pub fn dot4(a: u32, b: u32, c: i32) -> i32 {
     #[cfg(any(target_arch = "amdgpu", target_arch = "nvptx64"))]
     // SAFETY: touches no memory
     unsafe {
-        crate::shim::amdgpu_device_dot4(a, b, c)
+        crate::intrinsics::amdgpu_device_dot4(a, b, c)
     }
     #[cfg(not(any(target_arch = "amdgpu", target_arch = "nvptx64")))]
     {
@@ -151,9 +151,9 @@ pub fn tile<const A: usize, const B: usize>(mut sums: [i32; 4], a: [u32; A], b: 
     // SAFETY: arrays of these sizes
     unsafe {
         if const { A == 2 } {
-            crate::shim::amdgpu_device_tile_s8_16(&mut sums, a.as_ptr().cast(), b.as_ptr().cast());
+            crate::intrinsics::amdgpu_device_tile_s8_16(&mut sums, a.as_ptr().cast(), b.as_ptr().cast());
         } else {
-            crate::shim::amdgpu_device_tile_s8_32(&mut sums, a.as_ptr().cast(), b.as_ptr().cast());
+            crate::intrinsics::amdgpu_device_tile_s8_32(&mut sums, a.as_ptr().cast(), b.as_ptr().cast());
         }
     }
     sums

@@ -47,9 +47,9 @@ pub fn index_out_of_range(kernel: [u8; NAME_BYTES], position: usize, index: i64,
     // SAFETY: the variable is the module's own; its address, where the host has set one, is that of a record that
     // lives as long as the module.
     unsafe {
-        let slot = crate::shim::amdgpu_device_error_slot();
+        let slot = crate::intrinsics::amdgpu_device_error_slot();
         let record = slot.add(2).cast::<*mut Record>().read();
-        if !record.is_null() && crate::shim::amdgpu_device_atomic_swap_if_u32(slot, 0, 1) == 0 {
+        if !record.is_null() && crate::intrinsics::amdgpu_device_atomic_swap_if_u32(slot, 0, 1) == 0 {
             let (position, size) = (position as u64, size as u64);
             record.write(Record { present: 1, position, index, size, kernel });
         }

@@ -63,7 +63,7 @@ impl Dot for f16 {
             #[cfg(any(target_arch = "amdgpu", target_arch = "nvptx64"))]
             // SAFETY: touches no memory
             unsafe {
-                crate::shim::amdgpu_device_dot2_f16(a, b, sum)
+                crate::intrinsics::amdgpu_device_dot2_f16(a, b, sum)
             }
             #[cfg(not(any(target_arch = "amdgpu", target_arch = "nvptx64")))]
             {

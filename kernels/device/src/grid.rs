@@ -38,17 +38,29 @@ ids! {
     /// Workgroup in the grid, third dimension.
     workgroup_id_z, core::arch::amdgpu::workgroup_id_z(), _block_idx_z, 0;
     /// Work items of a workgroup, first dimension.
-    workgroup_size_x, crate::shim::amdgpu_device_workgroup_size_x(), _block_dim_x, 1;
+    workgroup_size_x, crate::intrinsics::amdgpu_device_workgroup_size_x(), _block_dim_x, 1;
     /// Work items of a workgroup, second dimension.
-    workgroup_size_y, crate::shim::amdgpu_device_workgroup_size_y(), _block_dim_y, 1;
+    workgroup_size_y, crate::intrinsics::amdgpu_device_workgroup_size_y(), _block_dim_y, 1;
     /// Work items of a workgroup, third dimension.
-    workgroup_size_z, crate::shim::amdgpu_device_workgroup_size_z(), _block_dim_z, 1;
+    workgroup_size_z, crate::intrinsics::amdgpu_device_workgroup_size_z(), _block_dim_z, 1;
     /// Workgroups in the grid, first dimension.
-    workgroups_x, crate::shim::amdgpu_device_workgroups_x(), _grid_dim_x, 1;
+    workgroups_x, crate::intrinsics::amdgpu_device_workgroups_x(), _grid_dim_x, 1;
     /// Workgroups in the grid, second dimension.
-    workgroups_y, crate::shim::amdgpu_device_workgroups_y(), _grid_dim_y, 1;
+    workgroups_y, crate::intrinsics::amdgpu_device_workgroups_y(), _grid_dim_y, 1;
     /// Workgroups in the grid, third dimension.
-    workgroups_z, crate::shim::amdgpu_device_workgroups_z(), _grid_dim_z, 1;
+    workgroups_z, crate::intrinsics::amdgpu_device_workgroups_z(), _grid_dim_z, 1;
+}
+
+/// Number of this work-item in its workgroup, in the order in which waves take them: x first, then y, then z.
+#[inline(always)]
+pub fn local_id() -> u32 {
+    local_id_x() + workgroup_size_x() * (local_id_y() + workgroup_size_y() * local_id_z())
+}
+
+/// Work-items of the workgroup, in all three dimensions.
+#[inline(always)]
+pub fn workgroup_size() -> u32 {
+    workgroup_size_x() * workgroup_size_y() * workgroup_size_z()
 }
 
 /// Number of this work-item among all of the grid's first dimension.

@@ -120,14 +120,14 @@ impl<const N: u32> Tile<N> {
     /// What `rank` (modulo the size) has; it may differ between lanes.
     #[inline(always)]
     pub fn shuffle<T: Words>(self, value: T, rank: u32) -> T {
-        value.read(self.first() | rank & (Self::SIZE - 1))
+        value.shuffle(self.first() | rank & (Self::SIZE - 1))
     }
 
     /// What the one has whose rank is lower by `distance`; its own value where there is none. The distance may differ between lanes.
     #[inline(always)]
     pub fn shuffle_up<T: Words>(self, value: T, distance: u32) -> T {
         let far = self.rank() < distance;
-        value.read(if far { self.lane } else { self.lane.wrapping_sub(distance) })
+        value.shuffle(if far { self.lane } else { self.lane.wrapping_sub(distance) })
     }
 
     /// What the one has whose rank is higher by `distance`; its own value where there is none. The distance may differ between
@@ -135,13 +135,13 @@ impl<const N: u32> Tile<N> {
     #[inline(always)]
     pub fn shuffle_down<T: Words>(self, value: T, distance: u32) -> T {
         let far = distance >= Self::SIZE - self.rank();
-        value.read(if far { self.lane } else { self.lane.wrapping_add(distance) })
+        value.shuffle(if far { self.lane } else { self.lane.wrapping_add(distance) })
     }
 
     /// What the one has whose rank differs in the bits of `mask` (modulo the size); it may differ between lanes.
     #[inline(always)]
     pub fn shuffle_xor<T: Words>(self, value: T, mask: u32) -> T {
-        value.read(self.lane ^ mask & (Self::SIZE - 1))
+        value.shuffle(self.lane ^ mask & (Self::SIZE - 1))
     }
 
     /// [`shuffle_xor`](Self::shuffle_xor) with a mask that is known, for which there may be a faster instruction.
@@ -179,7 +179,7 @@ fn exchange<const MASK: u32>(word: u32) -> u32 {
             4 => swizzle(word, 0x101f),
             8 => swizzle(word, 0x201f),
             16 => swizzle(word, 0x401f),
-            _ => wave::read_u32(word, wave::lane() ^ MASK),
+            _ => wave::shuffle_u32(word, wave::lane() ^ MASK),
         }
     }
 }
@@ -256,7 +256,7 @@ fn end_of_row_below(word: u32) -> u32 {
     }
     #[cfg(not(target_arch = "amdgpu"))]
     {
-        wave::read_u32(word, (wave::lane() & 16).wrapping_sub(1))
+        wave::shuffle_u32(word, (wave::lane() & 16).wrapping_sub(1))
     }
 }
 
@@ -270,7 +270,7 @@ fn end_of_half(word: u32) -> u32 {
     }
     #[cfg(not(target_arch = "amdgpu"))]
     {
-        wave::read_u32(word, 31)
+        wave::shuffle_u32(word, 31)
     }
 }
 
@@ -394,9 +394,7 @@ impl Workgroup {
     /// The workgroup that this work-item is in.
     #[inline(always)]
     pub fn here() -> Self {
-        let (x, y) = (grid::workgroup_size_x(), grid::workgroup_size_y());
-        let rank = grid::local_id_x() + x * (grid::local_id_y() + y * grid::local_id_z());
-        Workgroup { rank, size: x * y * grid::workgroup_size_z() }
+        Workgroup { rank: grid::local_id(), size: grid::workgroup_size() }
     }
 
     /// How many waves it has.
@@ -416,7 +414,7 @@ impl Workgroup {
     fn of_wave<T: Words>(self, value: T, combine: impl Fn(T, T) -> T) -> (T, T) {
         let scan = Wave::here().inclusive_scan(value, combine);
         let here = (self.size - self.wave() * wave::SIZE).min(wave::SIZE);
-        (scan, scan.read(here - 1))
+        (scan, scan.shuffle(here - 1))
     }
 
     /// Calls `body` with each wave's value, those of the waves below `until`, in their order; all come here.
@@ -551,7 +549,7 @@ impl Grid {
     pub fn here() -> Self {
         #[cfg(target_arch = "amdgpu")]
         // SAFETY: an address
-        if unsafe { crate::shim::amdgpu_device_grid_info() }.is_null() {
+        if unsafe { crate::intrinsics::amdgpu_device_grid_info() }.is_null() {
             crate::fail!("workgroups can wait for each other in a cooperative launch alone");
         }
         Grid(())
@@ -577,7 +575,7 @@ impl Grid {
             use crate::atomic::Atomic;
             // SAFETY: the module's own words, which only this function uses
             let (arrived, turn) = unsafe {
-                let words = crate::shim::amdgpu_device_grid_barrier();
+                let words = crate::intrinsics::amdgpu_device_grid_barrier();
                 (Atomic::from_ptr(words), Atomic::from_ptr(words.add(1)))
             };
             let before = turn.load(Scope::Agent, Ordering::Acquire);

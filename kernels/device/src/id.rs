@@ -86,14 +86,13 @@ fn product(workgroups: u32, size: u32) -> usize {
 /// This work-item in its workgroup, as one number; the first dimension runs fastest.
 #[inline(always)]
 pub fn local() -> usize {
-    let (x, y) = (grid::workgroup_size_x(), grid::workgroup_size_y());
-    (grid::local_id_x() + x * (grid::local_id_y() + y * grid::local_id_z())) as usize
+    grid::local_id() as usize
 }
 
 /// Work-items of a workgroup.
 #[inline(always)]
 pub fn workgroup_size() -> usize {
-    (grid::workgroup_size_x() * grid::workgroup_size_y() * grid::workgroup_size_z()) as usize
+    grid::workgroup_size() as usize
 }
 
 /// This work-item in the grid: x and y.

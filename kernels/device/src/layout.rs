@@ -165,7 +165,7 @@ unsafe fn load_constant(address: *const usize) -> usize {
     #[cfg(any(target_arch = "amdgpu", target_arch = "nvptx64"))]
     // SAFETY: the caller's
     unsafe {
-        crate::shim::amdgpu_device_load_constant(address)
+        crate::intrinsics::amdgpu_device_load_constant(address)
     }
     #[cfg(not(any(target_arch = "amdgpu", target_arch = "nvptx64")))]
     // SAFETY: the caller's

@@ -19,6 +19,7 @@ pub mod atomic;
 pub mod bytes;
 pub mod clock;
 pub mod convert;
+pub mod elementwise;
 pub mod error;
 pub mod extremum;
 pub mod float;
@@ -26,28 +27,27 @@ pub mod fused;
 pub mod grid;
 pub mod group;
 pub mod id;
+mod intrinsics;
 pub mod layout;
 pub mod math;
 pub mod matrix;
 pub mod memory;
 mod number;
 pub mod print;
-#[doc(hidden)]
-pub mod record;
 pub mod report;
 mod scalar;
-mod shim;
+#[doc(hidden)]
+pub mod signature;
 #[cfg(target_arch = "nvptx64")]
 pub mod stream;
 pub mod team;
 pub mod wave;
 pub mod workgroup;
-pub mod zip;
 
 pub use float::{bf16, f8e4m3, f16};
 pub use number::Number;
-pub use record::KernelArg;
 pub use scalar::{Bits, Float, Scalar};
+pub use signature::KernelArg;
 
 /// What most kernels use.
 pub mod prelude {
@@ -79,23 +79,23 @@ pub fn trap() -> ! {
 /// The same number, hidden from the compiler: what is computed from it is computed here, not before a loop and then kept
 /// in a register.
 #[inline(always)]
-pub fn forget(x: u32) -> u32 {
+pub fn opaque(x: u32) -> u32 {
     #[cfg(any(target_arch = "amdgpu", target_arch = "nvptx64"))]
     // SAFETY: touches no memory
     unsafe {
-        shim::amdgpu_device_forget(x)
+        intrinsics::amdgpu_device_opaque(x)
     }
     #[cfg(not(any(target_arch = "amdgpu", target_arch = "nvptx64")))]
     x
 }
 
-/// [`forget`] for a number that is the same for all lanes.
+/// [`opaque`] for a number that is the same for all lanes.
 #[inline(always)]
-pub fn forget_uniform(x: usize) -> usize {
+pub fn opaque_uniform(x: usize) -> usize {
     #[cfg(any(target_arch = "amdgpu", target_arch = "nvptx64"))]
     // SAFETY: touches no memory
     unsafe {
-        shim::amdgpu_device_forget_uniform(x)
+        intrinsics::amdgpu_device_opaque_uniform(x)
     }
     #[cfg(not(any(target_arch = "amdgpu", target_arch = "nvptx64")))]
     x
@@ -103,11 +103,11 @@ pub fn forget_uniform(x: usize) -> usize {
 
 /// Keeps the compiler from moving instructions across: loads that come early need registers until they are used.
 #[inline(always)]
-pub fn keep_order() {
+pub fn sched_barrier() {
     #[cfg(target_arch = "amdgpu")]
     // SAFETY: no instruction
     unsafe {
-        shim::amdgpu_device_keep_order();
+        intrinsics::amdgpu_device_sched_barrier();
     }
 }
 

@@ -68,14 +68,14 @@ pub trait Matrix: Scalar {
 }
 
 macro_rules! matrix {
-    ($($T:ident: $shim:ident on $cfg:meta;)*) => {$(
+    ($($T:ident: $intrinsic:ident on $cfg:meta;)*) => {$(
         impl Matrix for $T {
             #[inline(always)]
             fn supported() -> bool {
                 #[cfg($cfg)]
                 // SAFETY: a constant
                 unsafe {
-                    crate::shim::amdgpu_device_has_matrix()
+                    crate::intrinsics::amdgpu_device_has_matrix()
                 }
                 #[cfg(not($cfg))]
                 false
@@ -91,7 +91,7 @@ macro_rules! matrix {
                 {
                     let mut sums = sums;
                     // SAFETY: the arrays have as many elements as the function reads and writes
-                    unsafe { crate::shim::$shim(sums.as_mut_ptr(), a.as_ptr().cast(), b.as_ptr().cast()) };
+                    unsafe { crate::intrinsics::$intrinsic(sums.as_mut_ptr(), a.as_ptr().cast(), b.as_ptr().cast()) };
                     sums
                 }
                 #[cfg(not($cfg))]
@@ -124,7 +124,7 @@ pub fn multiply_16(a: [u32; WORDS_16], b: [u32; WORDS_16], sums: [i32; RESULTS])
     {
         let mut sums = sums;
         // SAFETY: the arrays have as many elements as the function reads and writes
-        unsafe { crate::shim::amdgpu_device_matrix_i8_16(sums.as_mut_ptr(), a.as_ptr(), b.as_ptr()) };
+        unsafe { crate::intrinsics::amdgpu_device_matrix_i8_16(sums.as_mut_ptr(), a.as_ptr(), b.as_ptr()) };
         sums
     }
     #[cfg(not(target_arch = "amdgpu"))]
@@ -142,7 +142,7 @@ pub fn multiply_32(a: [u32; 2 * WORDS_16], b: [u32; 2 * WORDS_16], sums: [i32; R
     {
         let mut sums = sums;
         // SAFETY: the arrays have as many elements as the function reads and writes
-        unsafe { crate::shim::amdgpu_device_matrix_i8_32(sums.as_mut_ptr(), a.as_ptr(), b.as_ptr()) };
+        unsafe { crate::intrinsics::amdgpu_device_matrix_i8_32(sums.as_mut_ptr(), a.as_ptr(), b.as_ptr()) };
         sums
     }
     #[cfg(not(target_arch = "amdgpu"))]

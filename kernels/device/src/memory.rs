@@ -46,7 +46,7 @@ pub fn loads_once() {
     #[cfg(target_arch = "nvptx64")]
     // SAFETY: touches no memory
     unsafe {
-        crate::shim::amdgpu_device_loads_once()
+        crate::intrinsics::amdgpu_device_loads_once()
     }
 }
 
@@ -56,7 +56,7 @@ pub fn stores_once() {
     #[cfg(target_arch = "nvptx64")]
     // SAFETY: touches no memory
     unsafe {
-        crate::shim::amdgpu_device_stores_once()
+        crate::intrinsics::amdgpu_device_stores_once()
     }
 }
 
@@ -66,7 +66,7 @@ pub fn prefetch<T>(address: *const T) {
     #[cfg(target_arch = "nvptx64")]
     // SAFETY: nothing is read
     unsafe {
-        crate::shim::amdgpu_device_prefetch(address.cast())
+        crate::intrinsics::amdgpu_device_prefetch(address.cast())
     }
     #[cfg(not(target_arch = "nvptx64"))]
     let _ = address;

@@ -156,7 +156,7 @@ mod host {
     #[inline(always)]
     pub(super) fn message<const VALUES: usize>(format: &[u64], values: [u64; VALUES]) {
         // SAFETY: an address
-        let buffer = unsafe { crate::shim::amdgpu_device_host_calls() }.cast::<Buffer>();
+        let buffer = unsafe { crate::intrinsics::amdgpu_device_host_calls() }.cast::<Buffer>();
         if buffer.is_null() {
             return;
         }
@@ -190,7 +190,7 @@ mod host {
     unsafe fn call(buffer: *mut Buffer, first: u64, word: impl Fn(usize) -> u64) -> u64 {
         let lane = wave::lane();
         let here = divergent(|| wave::ballot(true));
-        let leads = lane == wave::first_u32(lane);
+        let leads = lane == wave::read_first_lane(lane);
         // SAFETY: addresses of the buffer, all accesses of which that others see are atomic
         unsafe {
             let free = Atomic::from_ptr(&raw mut (*buffer).free);
@@ -213,7 +213,7 @@ mod host {
                     name = free.load(Scope::System, Ordering::Acquire);
                 }
             }
-            let name = wave::first_usize(name as usize) as u64;
+            let name = wave::read_first_lane_usize(name as usize) as u64;
             let header = of(name);
             let words = (*buffer)
                 .payloads
@@ -272,7 +272,7 @@ mod host {
             if !mailbox.is_null() {
                 let event = (*signal).event;
                 Atomic::from_ptr(mailbox).store(event.into(), Scope::System, Ordering::Release);
-                crate::shim::amdgpu_device_interrupt(event);
+                crate::intrinsics::amdgpu_device_interrupt(event);
             }
         }
     }

@@ -11,7 +11,7 @@ pub fn fail(text: &'static str) -> ! {
     #[cfg(any(target_arch = "amdgpu", target_arch = "nvptx64"))]
     // SAFETY: the text is a constant; ends the wave
     unsafe {
-        crate::shim::amdgpu_device_fail(text.as_ptr(), text.len() as u32)
+        crate::intrinsics::amdgpu_device_fail(text.as_ptr(), text.len() as u32)
     }
     #[cfg(not(any(target_arch = "amdgpu", target_arch = "nvptx64")))]
     panic!("{}", text.trim_end_matches('\0'));

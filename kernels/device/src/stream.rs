@@ -8,14 +8,14 @@
 #[inline(always)]
 pub unsafe fn copy(to: *mut u8, from: *const u8) {
     // SAFETY: the caller's
-    unsafe { crate::shim::amdgpu_device_stream_copy(to, from) }
+    unsafe { crate::intrinsics::amdgpu_device_stream_copy(to, from) }
 }
 
 /// Ends a group: the copies that this lane has begun since the last one.
 #[inline(always)]
 pub fn end_group() {
     // SAFETY: touches no memory
-    unsafe { crate::shim::amdgpu_device_stream_end_group() }
+    unsafe { crate::intrinsics::amdgpu_device_stream_end_group() }
 }
 
 /// Waits until all of this lane's groups but the last `PENDING` (1 or 2) are done, and for the other lanes of the wave to
@@ -26,9 +26,9 @@ pub fn wait<const PENDING: u32>() {
     // SAFETY: touches no memory
     unsafe {
         if const { PENDING == 1 } {
-            crate::shim::amdgpu_device_stream_wait_1();
+            crate::intrinsics::amdgpu_device_stream_wait_1();
         } else {
-            crate::shim::amdgpu_device_stream_wait_2();
+            crate::intrinsics::amdgpu_device_stream_wait_2();
         }
     }
     meet();
@@ -38,5 +38,5 @@ pub fn wait<const PENDING: u32>() {
 #[inline(always)]
 pub fn meet() {
     // SAFETY: touches no memory
-    unsafe { crate::shim::amdgpu_device_stream_meet() }
+    unsafe { crate::intrinsics::amdgpu_device_stream_meet() }
 }

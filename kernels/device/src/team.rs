@@ -26,9 +26,7 @@ impl Team {
     /// All work-items of the workgroup.
     #[inline(always)]
     pub fn workgroup() -> Team {
-        let (x, y) = (grid::workgroup_size_x(), grid::workgroup_size_y());
-        let id = grid::local_id_x() + x * (grid::local_id_y() + y * grid::local_id_z());
-        Team::of(id, x * y * grid::workgroup_size_z())
+        Team::of(grid::local_id(), grid::workgroup_size())
     }
 
     /// The work-items with this one's z, which are a row of a kernel whose rows share a workgroup (`#[by_row]`). Where there are

@@ -54,7 +54,7 @@ pub fn any(yes: bool) -> bool {
 
 /// What lane `from` has. `from` is taken modulo [`SIZE`]; it may differ between lanes.
 #[inline(always)]
-pub fn read_u32(value: u32, from: u32) -> u32 {
+pub fn shuffle_u32(value: u32, from: u32) -> u32 {
     #[cfg(target_arch = "amdgpu")]
     // SAFETY: touches no memory
     unsafe {
@@ -74,7 +74,7 @@ pub fn read_u32(value: u32, from: u32) -> u32 {
 
 /// What the wave's first active lane has, in all lanes that are here; it may be called in branches that differ.
 #[inline(always)]
-pub fn first_u32(value: u32) -> u32 {
+pub fn read_first_lane(value: u32) -> u32 {
     #[cfg(target_arch = "amdgpu")]
     {
         core::arch::amdgpu::readfirstlane_u32(value)
@@ -93,10 +93,10 @@ pub fn first_u32(value: u32) -> u32 {
     value
 }
 
-/// [`first_u32`] of 64 bits.
+/// [`read_first_lane`] of 64 bits.
 #[inline(always)]
-pub fn first_usize(value: usize) -> usize {
-    first_u32(value as u32) as usize | (first_u32((value >> 32) as u32) as usize) << 32
+pub fn read_first_lane_usize(value: usize) -> usize {
+    read_first_lane(value as u32) as usize | (read_first_lane((value >> 32) as u32) as usize) << 32
 }
 
 /// A value that is the same in all active lanes: tells the build so, which then treats branches on it as uniform, and puts
@@ -106,10 +106,10 @@ pub fn uniform_u32(value: u32) -> u32 {
     #[cfg(target_arch = "nvptx64")]
     // SAFETY: touches no memory
     unsafe {
-        crate::shim::amdgpu_device_uniform(value)
+        crate::intrinsics::amdgpu_device_uniform(value)
     }
     #[cfg(not(target_arch = "nvptx64"))]
-    first_u32(value)
+    read_first_lane(value)
 }
 
 /// [`uniform_u32`] of 64 bits.
@@ -121,7 +121,7 @@ pub fn uniform_usize(value: usize) -> usize {
 /// A value that lanes can hand to each other.
 pub trait Lane: Copy {
     /// What lane `from` (modulo [`SIZE`]) has.
-    fn read(self, from: u32) -> Self;
+    fn shuffle(self, from: u32) -> Self;
 }
 
 /// A value that consists of 32-bit words, which [groups](crate::group) hand over one by one: numbers, pairs and arrays of them.
@@ -134,7 +134,7 @@ macro_rules! lanes {
     ($($t:ty: |$x:ident, $from:ident| $read:expr, |$f:ident| $words:expr;)*) => {$(
         impl Lane for $t {
             #[inline(always)]
-            fn read(self, $from: u32) -> Self {
+            fn shuffle(self, $from: u32) -> Self {
                 let $x = self;
                 $read
             }
@@ -150,30 +150,30 @@ macro_rules! lanes {
     )*};
 }
 lanes! {
-    u32: |x, from| read_u32(x, from), |f| f(x);
-    i32: |x, from| read_u32(x as u32, from) as i32, |f| f(x as u32) as i32;
-    f32: |x, from| f32::from_bits(read_u32(x.to_bits(), from)), |f| f32::from_bits(f(x.to_bits()));
+    u32: |x, from| shuffle_u32(x, from), |f| f(x);
+    i32: |x, from| shuffle_u32(x as u32, from) as i32, |f| f(x as u32) as i32;
+    f32: |x, from| f32::from_bits(shuffle_u32(x.to_bits(), from)), |f| f32::from_bits(f(x.to_bits()));
     u64: |x, from| {
-        let [low, high] = [x as u32, (x >> 32) as u32].map(|half| u64::from(read_u32(half, from)));
+        let [low, high] = [x as u32, (x >> 32) as u32].map(|half| u64::from(shuffle_u32(half, from)));
         low | high << 32
     }, |f| u64::from(f(x as u32)) | u64::from(f((x >> 32) as u32)) << 32;
-    i64: |x, from| (x as u64).read(from) as i64, |f| (x as u64).words(f) as i64;
-    f64: |x, from| f64::from_bits(x.to_bits().read(from)), |f| f64::from_bits(x.to_bits().words(f));
-    u8: |x, from| read_u32(u32::from(x), from) as u8, |f| f(u32::from(x)) as u8;
-    u16: |x, from| read_u32(u32::from(x), from) as u16, |f| f(u32::from(x)) as u16;
-    i16: |x, from| read_u32(x as u32, from) as i16, |f| f(x as u32) as i16;
-    crate::f16: |x, from| crate::f16::from_bits(x.to_bits().read(from)), |f| crate::f16::from_bits(x.to_bits().words(f));
-    crate::bf16: |x, from| crate::bf16::from_bits(x.to_bits().read(from)), |f| crate::bf16::from_bits(x.to_bits().words(f));
-    crate::f8e4m3: |x, from| crate::f8e4m3::from_bits(x.to_bits().read(from)), |f| crate::f8e4m3::from_bits(f(u32::from(x.to_bits())) as u8);
-    i8: |x, from| read_u32(x as u32, from) as i8, |f| f(x as u32) as i8;
-    usize: |x, from| (x as u64).read(from) as usize, |f| (x as u64).words(f) as usize;
-    bool: |x, from| read_u32(u32::from(x), from) != 0, |f| f(u32::from(x)) != 0;
+    i64: |x, from| (x as u64).shuffle(from) as i64, |f| (x as u64).words(f) as i64;
+    f64: |x, from| f64::from_bits(x.to_bits().shuffle(from)), |f| f64::from_bits(x.to_bits().words(f));
+    u8: |x, from| shuffle_u32(u32::from(x), from) as u8, |f| f(u32::from(x)) as u8;
+    u16: |x, from| shuffle_u32(u32::from(x), from) as u16, |f| f(u32::from(x)) as u16;
+    i16: |x, from| shuffle_u32(x as u32, from) as i16, |f| f(x as u32) as i16;
+    crate::f16: |x, from| crate::f16::from_bits(x.to_bits().shuffle(from)), |f| crate::f16::from_bits(x.to_bits().words(f));
+    crate::bf16: |x, from| crate::bf16::from_bits(x.to_bits().shuffle(from)), |f| crate::bf16::from_bits(x.to_bits().words(f));
+    crate::f8e4m3: |x, from| crate::f8e4m3::from_bits(x.to_bits().shuffle(from)), |f| crate::f8e4m3::from_bits(f(u32::from(x.to_bits())) as u8);
+    i8: |x, from| shuffle_u32(x as u32, from) as i8, |f| f(x as u32) as i8;
+    usize: |x, from| (x as u64).shuffle(from) as usize, |f| (x as u64).words(f) as usize;
+    bool: |x, from| shuffle_u32(u32::from(x), from) != 0, |f| f(u32::from(x)) != 0;
 }
 
 impl<A: Lane, B: Lane> Lane for (A, B) {
     #[inline(always)]
-    fn read(self, from: u32) -> Self {
-        (self.0.read(from), self.1.read(from))
+    fn shuffle(self, from: u32) -> Self {
+        (self.0.shuffle(from), self.1.shuffle(from))
     }
 }
 
@@ -186,8 +186,8 @@ impl<A: Words, B: Words> Words for (A, B) {
 
 impl<T: Lane, const N: usize> Lane for [T; N] {
     #[inline(always)]
-    fn read(self, from: u32) -> Self {
-        self.map(|x| x.read(from))
+    fn shuffle(self, from: u32) -> Self {
+        self.map(|x| x.shuffle(from))
     }
 }
 
@@ -208,7 +208,7 @@ pub fn reduce_within<const WIDTH: u32, T: Lane>(value: T, combine: impl Fn(T, T)
     let mut value = value;
     let mut distance = WIDTH / 2;
     while distance > 0 {
-        value = combine(value, value.read(lane ^ distance));
+        value = combine(value, value.shuffle(lane ^ distance));
         distance /= 2;
     }
     value
@@ -221,7 +221,7 @@ pub fn reduce_among<T: Lane>(width: u32, value: T, combine: impl Fn(T, T) -> T) 
     let mut value = value;
     let mut distance = width / 2;
     while distance > 0 {
-        value = combine(value, value.read(lane ^ distance));
+        value = combine(value, value.shuffle(lane ^ distance));
         distance /= 2;
     }
     value

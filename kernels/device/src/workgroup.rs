@@ -15,7 +15,7 @@ pub fn memory<T>() -> *mut T {
     #[cfg(any(target_arch = "amdgpu", target_arch = "nvptx64"))]
     // SAFETY: an address
     unsafe {
-        crate::shim::amdgpu_device_workgroup_memory().cast()
+        crate::intrinsics::amdgpu_device_workgroup_memory().cast()
     }
     #[cfg(not(any(target_arch = "amdgpu", target_arch = "nvptx64")))]
     panic!("the host has no workgroup memory")
@@ -27,7 +27,7 @@ pub fn memory_bytes() -> usize {
     #[cfg(any(target_arch = "amdgpu", target_arch = "nvptx64"))]
     // SAFETY: reads the launch's own memory or a register
     unsafe {
-        crate::shim::amdgpu_device_workgroup_memory_bytes() as usize
+        crate::intrinsics::amdgpu_device_workgroup_memory_bytes() as usize
     }
     #[cfg(not(any(target_arch = "amdgpu", target_arch = "nvptx64")))]
     0
@@ -42,11 +42,11 @@ pub fn fixed_memory<const KIB: usize, T>() -> *mut T {
     // SAFETY: an address
     unsafe {
         match const { KIB } {
-            4 => crate::shim::amdgpu_device_fixed_memory_4k().cast(),
-            8 => crate::shim::amdgpu_device_fixed_memory_8k().cast(),
-            16 => crate::shim::amdgpu_device_fixed_memory_16k().cast(),
-            32 => crate::shim::amdgpu_device_fixed_memory_32k().cast(),
-            _ => crate::shim::amdgpu_device_fixed_memory_40k().cast(),
+            4 => crate::intrinsics::amdgpu_device_fixed_memory_4k().cast(),
+            8 => crate::intrinsics::amdgpu_device_fixed_memory_8k().cast(),
+            16 => crate::intrinsics::amdgpu_device_fixed_memory_16k().cast(),
+            32 => crate::intrinsics::amdgpu_device_fixed_memory_32k().cast(),
+            _ => crate::intrinsics::amdgpu_device_fixed_memory_40k().cast(),
         }
     }
     #[cfg(not(any(target_arch = "amdgpu", target_arch = "nvptx64")))]
@@ -60,7 +60,7 @@ pub fn barrier() {
     #[cfg(any(target_arch = "amdgpu", target_arch = "nvptx64"))]
     // SAFETY: touches no memory
     unsafe {
-        crate::shim::amdgpu_device_barrier()
+        crate::intrinsics::amdgpu_device_barrier()
     }
     #[cfg(not(any(target_arch = "amdgpu", target_arch = "nvptx64")))]
     panic!("the host has no barriers")
@@ -90,7 +90,7 @@ pub fn divergent<R>(body: impl FnOnce() -> R) -> R {
 pub fn uniform<T: crate::wave::Words>(value: T) -> T {
     #[cfg(any(target_arch = "amdgpu", target_arch = "nvptx64"))]
     // SAFETY: touches no memory
-    return value.words(|word| unsafe { crate::shim::amdgpu_device_uniform_in_workgroup(word) });
+    return value.words(|word| unsafe { crate::intrinsics::amdgpu_device_uniform_in_workgroup(word) });
     #[cfg(not(any(target_arch = "amdgpu", target_arch = "nvptx64")))]
     value
 }
@@ -101,7 +101,7 @@ pub fn barrier_local() {
     #[cfg(any(target_arch = "amdgpu", target_arch = "nvptx64"))]
     // SAFETY: touches no memory
     unsafe {
-        crate::shim::amdgpu_device_barrier_local()
+        crate::intrinsics::amdgpu_device_barrier_local()
     }
     #[cfg(not(any(target_arch = "amdgpu", target_arch = "nvptx64")))]
     panic!("the host has no barriers")

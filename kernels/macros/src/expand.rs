@@ -149,7 +149,7 @@ fn generics(combination: &Combination) -> TokenStream {
 fn checks(attribute: &Attribute, function: &Function, callee: &TokenStream) -> TokenStream {
     let arguments = function.params.iter().map(|p| {
         let ty = &p.ty;
-        quote_spanned!(ty.span()=> ::amdgpu_device::record::Argument::of::<#ty>();)
+        quote_spanned!(ty.span()=> ::amdgpu_device::signature::Argument::of::<#ty>();)
     });
     let numbers = numbers(&attribute.launch);
     quote! {
@@ -320,10 +320,10 @@ fn record(attribute: &Attribute, function: &Function, combination: &Combination)
             // Exported, not `#[used]`: with LTO rustc 1.96 writes an `llvm.used` of the wrong address space.
             #[unsafe(export_name = #symbol)]
             #[cfg_attr(target_arch = "amdgpu", unsafe(link_section = ".amdgpu.kernels"))]
-            static RECORD: ::amdgpu_device::record::Record<#count, #known, { FILE.len() }, { TEXT.len() }> =
-                ::amdgpu_device::record::Record::new(
+            static RECORD: ::amdgpu_device::signature::Record<#count, #known, { FILE.len() }, { TEXT.len() }> =
+                ::amdgpu_device::signature::Record::new(
                     WORKGROUP, MAX_WORKGROUP, ITEMS_PER_LANE, LDS_BYTES, #line,
-                    [#(::amdgpu_device::record::Argument::of::<#types>()),*], CONSTANTS, FILE, TEXT,
+                    [#(::amdgpu_device::signature::Argument::of::<#types>()),*], CONSTANTS, FILE, TEXT,
                 );
         };
         #structures

@@ -29,29 +29,29 @@ fn implementation(item: &DeriveInput) -> Result<TokenStream> {
     let names = fields.named.iter().map(|field| &field.ident);
     let types: Vec<&Type> = fields.named.iter().map(|field| &field.ty).collect();
     let records = names.zip(&types).map(|(name, ty)| {
-        quote_spanned!(ty.span()=> ::amdgpu_device::record::FieldRecord::of::<#ty>(::core::mem::offset_of!(Self, #name)))
+        quote_spanned!(ty.span()=> ::amdgpu_device::signature::FieldRecord::of::<#ty>(::core::mem::offset_of!(Self, #name)))
     });
-    let element = |ty: &&Type| quote_spanned!(ty.span()=> <<#ty as ::amdgpu_device::record::Field>::Element as ::amdgpu_device::KernelArg>);
-    let mut chain = quote!(::amdgpu_device::record::Nothing);
-    let mut inner = quote!(::amdgpu_device::record::NONE);
+    let element = |ty: &&Type| quote_spanned!(ty.span()=> <<#ty as ::amdgpu_device::signature::Field>::Element as ::amdgpu_device::KernelArg>);
+    let mut chain = quote!(::amdgpu_device::signature::Nothing);
+    let mut inner = quote!(::amdgpu_device::signature::NONE);
     for ty in &types {
         let element = element(ty);
-        chain = quote!(::amdgpu_device::record::Chain<#element::Structures, #chain>);
-        inner = quote!(::amdgpu_device::record::Chain(#element::STRUCTURES, #inner));
+        chain = quote!(::amdgpu_device::signature::Chain<#element::Structures, #chain>);
+        inner = quote!(::amdgpu_device::signature::Chain(#element::STRUCTURES, #inner));
     }
     Ok(quote! {
         // SAFETY: laid out as in C, of fields that are plain values themselves
         #[automatically_derived]
         unsafe impl ::amdgpu_device::KernelArg for #name {
             const KIND: u32 = 3;
-            const ELEMENT: &'static str = ::amdgpu_device::record::element(
-                &const { ::amdgpu_device::record::identity(::core::concat!(::core::module_path!(), #path)) },
+            const ELEMENT: &'static str = ::amdgpu_device::signature::element(
+                &const { ::amdgpu_device::signature::identity(::core::concat!(::core::module_path!(), #path)) },
             );
-            type Passed = ::amdgpu_device::record::ByValue<Self>;
+            type Passed = ::amdgpu_device::signature::ByValue<Self>;
             type Structures =
-                ::amdgpu_device::record::Chain<::amdgpu_device::record::StructureRecord<#count, #bytes>, #chain>;
-            const STRUCTURES: Self::Structures = ::amdgpu_device::record::Chain(
-                ::amdgpu_device::record::StructureRecord::new::<Self>([#(#records),*], #text),
+                ::amdgpu_device::signature::Chain<::amdgpu_device::signature::StructureRecord<#count, #bytes>, #chain>;
+            const STRUCTURES: Self::Structures = ::amdgpu_device::signature::Chain(
+                ::amdgpu_device::signature::StructureRecord::new::<Self>([#(#records),*], #text),
                 #inner,
             );
             #[inline(always)]

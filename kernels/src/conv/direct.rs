@@ -40,7 +40,8 @@ pub unsafe fn conv1d<T: Scalar>(
     // SAFETY: the caller's
     unsafe {
         // A column: a lane has places in different rows.
-        let [image, weights] = [Image::signal(info).turned(), Image::signal(info.wrapping_add(6)).turned()];
+        let [image, weights] =
+            [Image::signal(info).swap_spatial(), Image::signal(info.wrapping_add(6)).swap_spatial()];
         let out = [num_dims, 1];
         let step = Step { stride: [stride, 1], padding: [padding, 0], dilation: [dilation, 1] };
         convolve::<T, false>(image, weights, out, step, src, kernel, dst);
@@ -103,7 +104,8 @@ pub unsafe fn conv_transpose1d<T: Scalar>(
     // SAFETY: the caller's
     unsafe {
         // A column: a lane has places in different rows.
-        let [image, weights] = [Image::signal(info).turned(), Image::signal(info.wrapping_add(6)).turned()];
+        let [image, weights] =
+            [Image::signal(info).swap_spatial(), Image::signal(info.wrapping_add(6)).swap_spatial()];
         let step = Step { stride: [stride, 1], padding: [padding, 0], dilation: [dilation, 1] };
         convolve::<T, true>(image, weights, [l_out, 1], step, src, kernel, dst);
     }

@@ -61,7 +61,7 @@ impl Image {
 
     /// With rows for columns.
     #[inline(always)]
-    fn turned(self) -> Self {
+    fn swap_spatial(self) -> Self {
         let (dims, strides) = (self.dims, self.strides);
         Image {
             dims: [dims[0], dims[1], dims[3], dims[2]],

@@ -4,7 +4,7 @@
 use amdgpu_device::matrix::Chunk;
 use amdgpu_device::memory::{is_aligned, load, store};
 use amdgpu_device::prelude::*;
-use amdgpu_device::{forget, forget_uniform, keep_order};
+use amdgpu_device::{opaque, opaque_uniform, sched_barrier};
 
 use super::shared::{depth, per_chunk, place};
 use super::{Element, Operand, unroll};
@@ -16,15 +16,15 @@ const MOST: usize = 4;
 ///
 /// A number that is hidden from the compiler: it would turn a condition into a mask of all lanes, and keep several.
 #[derive(Clone, Copy, PartialEq)]
-struct Way(usize);
+struct AccessPath(usize);
 
-impl Way {
+impl AccessPath {
     /// k is contiguous: a chunk is one load.
-    const ALONG_K: Way = Way(0);
+    const ALONG_K: AccessPath = AccessPath(0);
     /// Rows are contiguous: one load has an element of as many rows as a chunk has elements. A lane takes two k.
-    const ALONG_ROWS: Way = Way(1);
+    const ALONG_ROWS: AccessPath = AccessPath(1);
     /// Element by element.
-    const SINGLE: Way = Way(2);
+    const SINGLE: AccessPath = AccessPath(2);
 }
 
 /// `ROWS` rows of an operand on their way, for a workgroup of `LANES`.
@@ -32,7 +32,7 @@ pub(super) struct Loader<T: Element, const ROWS: usize, const LANES: usize> {
     operand: Operand<T>,
     /// How many of the rows there are.
     rows: u32,
-    way: Way,
+    way: AccessPath,
     /// Where the lane's next loads are. The rows that are missing are copies of others: nobody uses their results.
     from: [*const T; MOST],
     /// From one step to the next, in elements.
@@ -60,27 +60,27 @@ impl<T: Element, const ROWS: usize, const LANES: usize> Loader<T, ROWS, LANES> {
         let Operand { at, by_row, by_k } = operand;
         let aligned = is_aligned(at);
         let way = if aligned && by_k == 1 && by_row.is_multiple_of(Self::PER) {
-            Way::ALONG_K
+            AccessPath::ALONG_K
         } else if aligned
             && by_row == 1
             && by_k.is_multiple_of(Self::PER)
             && rows.is_multiple_of(Self::PER as u32)
         {
-            Way::ALONG_ROWS
+            AccessPath::ALONG_ROWS
         } else {
-            Way::SINGLE
+            AccessPath::SINGLE
         };
-        let way = Way(forget_uniform(way.0));
+        let way = AccessPath(opaque_uniform(way.0));
         let mut loader = Loader { operand, rows, way, from: [at; MOST], step: depth::<T>(), lane };
         if k < depth::<T>() {
             return loader;
         }
         match way {
-            Way::ALONG_K => unroll!(Self::CHUNKS, I => {
+            AccessPath::ALONG_K => unroll!(Self::CHUNKS, I => {
                 let (row, chunk) = Self::chunk(lane, I);
                 loader.from[I] = at.wrapping_add(loader.present(row) * by_row + chunk as usize * Self::PER);
             }; 0 1 2 3),
-            Way::ALONG_ROWS => {
+            AccessPath::ALONG_ROWS => {
                 loader.step = depth::<T>() * by_k;
                 unroll!(Self::CHUNKS / 2, I => {
                     let (row, k) = loader.block(I);
@@ -120,7 +120,7 @@ impl<T: Element, const ROWS: usize, const LANES: usize> Loader<T, ROWS, LANES> {
     /// Whether the step at `first` is loaded 16 bytes at a time.
     #[inline(always)]
     fn whole(&self, first: usize, k: usize) -> bool {
-        self.way != Way::SINGLE && first + depth::<T>() <= k
+        self.way != AccessPath::SINGLE && first + depth::<T>() <= k
     }
 
     /// Loads the step that begins at `first`; what is beyond `k` is 0.
@@ -140,7 +140,7 @@ impl<T: Element, const ROWS: usize, const LANES: usize> Loader<T, ROWS, LANES> {
             // SAFETY: the caller's
             unroll!(Self::CHUNKS, I => unsafe {
                 chunks[I] = self.single(I, first, k);
-                keep_order();
+                sched_barrier();
             }; 0 1 2 3);
         }
         chunks
@@ -154,7 +154,7 @@ impl<T: Element, const ROWS: usize, const LANES: usize> Loader<T, ROWS, LANES> {
     unsafe fn single(&self, i: usize, first: usize, k: usize) -> Chunk {
         let Operand { at, by_row, by_k } = self.operand;
         // For the last step only, as a rule: not to be computed in advance and kept in registers.
-        let (row, chunk) = Self::chunk(forget(self.lane), i);
+        let (row, chunk) = Self::chunk(opaque(self.lane), i);
         let row = at.wrapping_add(self.present(row) * by_row);
         let row = row.wrapping_add(first * by_k);
         let left = (k - first).min(depth::<T>()) as u32;
@@ -189,7 +189,7 @@ impl<T: Element, const ROWS: usize, const LANES: usize> Loader<T, ROWS, LANES> {
     /// `chunks` was loaded at `first` with this `k`, `to` has `4 · ROWS` chunks, and nobody reads them.
     #[inline(always)]
     pub(super) unsafe fn store(&self, chunks: [Chunk; MOST], to: *mut Chunk, first: usize, k: usize) {
-        if self.way == Way::ALONG_ROWS && self.whole(first, k) {
+        if self.way == AccessPath::ALONG_ROWS && self.whole(first, k) {
             unroll!(Self::CHUNKS / 2, I => {
                 let (row, k) = self.block(I);
                 if const { 4 * ROWS >= 2 * LANES } || row < ROWS as u32 {

@@ -13,9 +13,9 @@ mod shared;
 mod tile;
 mod vector;
 
-use amdgpu_device::forget_uniform;
 use amdgpu_device::fused::Dot;
 use amdgpu_device::matrix::Matrix;
+use amdgpu_device::opaque_uniform;
 use amdgpu_device::prelude::*;
 use amdgpu_device::wave::Lane;
 
@@ -62,8 +62,8 @@ impl<T> Operand<T> {
     /// From row `i` on. Nothing is computed from the strides in advance, for all tiles: that takes too many registers.
     #[inline(always)]
     fn at_row(self, i: usize) -> Self {
-        let by_row = forget_uniform(self.by_row);
-        Operand { at: self.at.wrapping_add(i * by_row), by_row, by_k: forget_uniform(self.by_k) }
+        let by_row = opaque_uniform(self.by_row);
+        Operand { at: self.at.wrapping_add(i * by_row), by_row, by_k: opaque_uniform(self.by_k) }
     }
 }
 
@@ -71,14 +71,14 @@ impl<T: Scalar> Product<T> {
     /// From element (i, j) on.
     #[inline(always)]
     fn at_element(self, i: usize, j: usize) -> Self {
-        let (by_i, by_j) = (forget_uniform(self.by_i), forget_uniform(self.by_j));
+        let (by_i, by_j) = (opaque_uniform(self.by_i), opaque_uniform(self.by_j));
         Product { at: self.at.wrapping_add(i * by_i + j * by_j), by_i, by_j, ..self }
     }
 
     /// From a lane's first element on, of `size` that there are; as above.
     #[inline(always)]
     fn of_lane(self, size: [u32; 2], i: u32, j: u32) -> Results<T> {
-        let (by_i, by_j) = (forget_uniform(self.by_i), forget_uniform(self.by_j));
+        let (by_i, by_j) = (opaque_uniform(self.by_i), opaque_uniform(self.by_j));
         let at = self.at.wrapping_add(i as usize * by_i + j as usize * by_j);
         Results { product: Product { at, by_i, by_j, ..self }, size, first: [i, j] }
     }
@@ -163,7 +163,7 @@ macro_rules! gemm {
         ) {
             let mut z = amdgpu_device::grid::workgroup_id_z() as usize;
             while z < batch {
-                let from = |stride: usize| z * forget_uniform(stride);
+                let from = |stride: usize| z * opaque_uniform(stride);
                 let a = Operand { at: a.wrapping_add(from(a_z)), by_row: a_i, by_k: a_k };
                 let b = Operand { at: b.wrapping_add(from(b_z)), by_row: b_j, by_k: b_k };
                 let c = Product { at: c.wrapping_add(from(c_z)), by_i: c_i, by_j: c_j, alpha, beta };

@@ -4,7 +4,7 @@ use amdgpu_device::matrix::{self, CHUNKS, Chunk, RESULTS, SIDE};
 use amdgpu_device::memory::load;
 use amdgpu_device::prelude::*;
 use amdgpu_device::workgroup::{self, barrier_local};
-use amdgpu_device::{forget, grid, keep_order, wave};
+use amdgpu_device::{grid, opaque, sched_barrier, wave};
 
 use super::load::Loader;
 use super::shared::{chunks, depth, start, turn};
@@ -137,12 +137,12 @@ unsafe fn by_lanes<T: Element, const M: usize, const N: usize, const LANES: usiz
                             sums[J][I] = T::dot(rows[I], column, sums[J][I]);
                         });
                     });
-                    keep_order();
+                    sched_barrier();
                 }; 0 1);
             });
             sums
         });
-        let lane = forget(lane);
+        let lane = opaque(lane);
         let c = c.of_lane(size, lane % 16, lane / 16);
         unroll!(N / (LANES / ROWS), J => unroll!(M / ROWS, I => {
             c.write(const { I * ROWS } as u32, const { J * LANES / ROWS } as u32, sums[J][I])
@@ -236,7 +236,7 @@ unsafe fn by_wave<
             });
             sums
         });
-        let (j, i) = T::place(forget(in_wave), 0);
+        let (j, i) = T::place(opaque(in_wave), 0);
         let c = c.of_lane(size, corner[0] + i, corner[1] + j);
         unroll!(ALONG_N, J => unroll!(ALONG_M, I => unroll!(RESULTS, R => {
             let (j, i) = T::place(0, R as u32);

@@ -1,7 +1,7 @@
 //! Dequantization: `out = scale · quant − minimum`, of whole matrices and of chosen rows. The product is exact in f32,
 //! so that an f32 result is rounded once, and an f16 result then once more.
 
-use super::format::{Format, SEGMENT};
+use super::formats::{Format, SEGMENT};
 use super::nibbles::floats;
 use super::*;
 use amdgpu_device::grid::{

@@ -1,8 +1,8 @@
 //! A quantized matrix by a vector of f32.
 
 use super::dequantize::elements;
-use super::format::Format;
-use super::lanes::Team;
+use super::formats::Format;
+use super::lanes::Subgroup;
 #[cfg(target_arch = "nvptx64")]
 use super::lanes::workgroup_size;
 use super::*;
@@ -11,7 +11,7 @@ use amdgpu_device::math::fma;
 use amdgpu_device::memory::{is_aligned, load};
 use amdgpu_device::prelude::*;
 
-/// `dst[row] = x[row] · y`: `x` has `nrows` rows of `ncols` elements. A team of 32 lanes has
+/// `dst[row] = x[row] · y`: `x` has `nrows` rows of `ncols` elements. A subgroup of 32 lanes has
 /// `ROWS` rows.
 #[amdgpu_kernel(
     name = "dequantize_mul_mat_vec_{F}_cuda",
@@ -55,7 +55,7 @@ pub unsafe fn dequantize_mul_mat_vec_of_rows<F: Format>(
     unsafe { mul_vec::<F>(vx, y, dst, ncols as u32, nrows as u32) }
 }
 
-/// Rows of a team.
+/// Rows of a subgroup.
 const ROWS: usize = 2;
 /// Lanes of a workgroup.
 const LANES: usize = 256;
@@ -75,19 +75,19 @@ unsafe fn mul_vec<F: Format>(matrix: *const u8, vector: *const f32, out: *mut f3
     #[cfg(target_arch = "nvptx64")]
     if workgroup_size().is_multiple_of(32) && is_aligned(vector) {
         // SAFETY: the caller's
-        return unsafe { super::by_words::mul_vec::<F>(matrix, vector, out, columns, rows) };
+        return unsafe { super::nvidia::by_words::mul_vec::<F>(matrix, vector, out, columns, rows) };
     }
-    let team = Team::mine();
+    let subgroup = Subgroup::mine();
     let row_bytes = (columns / F::ELEMENTS) as usize * F::BYTES;
     let whole = is_aligned(vector);
-    let at_once = team.count * ROWS as u32;
+    let at_once = subgroup.count * ROWS as u32;
     let mut first_row = workgroup_id_x() * at_once;
     while first_row < rows {
-        let row = first_row + team.number * ROWS as u32;
+        let row = first_row + subgroup.number * ROWS as u32;
         let mut from = [matrix; ROWS];
         let mut r = 0;
         while r < ROWS {
-            // A team that reaches over the end repeats the last row.
+            // A subgroup that reaches over the end repeats the last row.
             let row = row + r as u32;
             let row = if row < rows { row } else { rows - 1 };
             from[r] = matrix.wrapping_add(row as usize * row_bytes);
@@ -96,16 +96,16 @@ unsafe fn mul_vec<F: Format>(matrix: *const u8, vector: *const f32, out: *mut f3
         // SAFETY: the caller's
         let sums = unsafe {
             if whole {
-                dot::<F, true>(from, vector, columns, team)
+                dot::<F, true>(from, vector, columns, subgroup)
             } else {
-                dot::<F, false>(from, vector, columns, team)
+                dot::<F, false>(from, vector, columns, subgroup)
             }
         };
         let mut r = 0;
         while r < ROWS {
-            let sum = team.sum(sums[r]);
+            let sum = subgroup.sum(sums[r]);
             let row = row + r as u32;
-            if team.lane == 0 && row < rows {
+            if subgroup.lane == 0 && row < rows {
                 // SAFETY: the caller's
                 unsafe { out.add(row as usize).write(sum) };
             }
@@ -124,14 +124,14 @@ unsafe fn dot<F: Format, const WHOLE: bool>(
     rows: [*const u8; ROWS],
     vector: *const f32,
     columns: u32,
-    team: Team,
+    subgroup: Subgroup,
 ) -> [f32; ROWS] {
     let mut sums = [0.0; ROWS];
     let units = columns / EACH as u32;
-    let mut unit = team.lane;
+    let mut unit = subgroup.lane;
     while unit < units {
         // Two at a time, so that the loads of one do not wait for those of the other.
-        let next = unit + team.size;
+        let next = unit + subgroup.size;
         let both = next < units;
         let places = [unit, if both { next } else { unit }].map(|unit| unit as usize * EACH);
         // SAFETY: the caller's
@@ -145,7 +145,7 @@ unsafe fn dot<F: Format, const WHOLE: bool>(
             };
             sums = [add(rows[0], sums[0]), add(rows[1], sums[1])];
         }
-        unit = next + team.size;
+        unit = next + subgroup.size;
     }
     sums
 }

@@ -1,6 +1,6 @@
 //! Mixtures of experts: for each token and each expert chosen for it, that expert's matrix by the token's vector.
 
-use super::format::{Format, Q8_1_BYTES};
+use super::formats::{Format, Q8_1_BYTES};
 use super::mul_vec::{Matrix, Vectors, mul_vec};
 use super::*;
 use amdgpu_device::grid::{workgroup_id_y, workgroup_id_z, workgroups_y, workgroups_z};

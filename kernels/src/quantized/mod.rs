@@ -12,45 +12,21 @@
 //!
 //! Source of the layouts: the GGUF specification and the block structures of ggml (`ggml-common.h`).
 
-#[cfg(target_arch = "nvptx64")]
-mod by_chunks;
-#[cfg(target_arch = "nvptx64")]
-mod by_words;
 pub mod dequantize;
 pub mod dequantize_mul_vec;
 pub mod experts;
-mod format;
+mod formats;
 mod lanes;
 pub mod mul_mat;
 pub mod mul_vec;
 mod nibbles;
+#[cfg(target_arch = "nvptx64")]
+mod nvidia;
 pub mod quantize;
-#[cfg(target_arch = "nvptx64")]
-mod stream;
-#[cfg(target_arch = "nvptx64")]
-mod tiles;
 
-mod q2_k;
-mod q3_k;
-mod q4_0;
-mod q4_1;
-mod q4_k;
-mod q5_0;
-mod q5_1;
-mod q5_k;
-mod q6_k;
-mod q8_0;
-mod q8_k;
+pub use formats::*;
 
-pub use format::{Format, Q8_1_BYTES, SEGMENT, Scale};
-pub use q2_k::Q2K;
-pub use q3_k::Q3K;
-pub use q4_0::Q4_0;
-pub use q4_1::Q4_1;
-pub use q4_k::Q4K;
-pub use q5_0::Q5_0;
-pub use q5_1::Q5_1;
-pub use q5_k::Q5K;
-pub use q6_k::Q6K;
-pub use q8_0::Q8_0;
-pub use q8_k::Q8K;
+/// Elements of a block of q8_1, which share a scale.
+const GROUP: u32 = 32;
+/// Four times 1, as bytes: the dot product with it is a sum.
+const ONES: u32 = 0x0101_0101;

@@ -1,14 +1,14 @@
 //! A quantized matrix by one to eight vectors that are quantized to q8_1.
 //!
-//! A team of 32 lanes has `ROWS` rows of the matrix and all vectors: each lane loads every 32nd chunk of its rows
+//! A subgroup of 32 lanes has `ROWS` rows of the matrix and all vectors: each lane loads every 32nd chunk of its rows
 //! and multiplies it with that part of each vector, so that the matrix is read once. The vectors are put into workgroup
-//! memory first, where all teams use them.
+//! memory first, where all subgroups use them.
 //!
 //! On NVIDIA GPUs the warps of a workgroup share its rows' columns for one vector (`by_chunks`), or the matrix comes through
 //! workgroup memory too (`stream`); for three or more the products are those of tensor cores (`tiles`).
 
-use super::format::{Format, Q8_1_BYTES, SEGMENT};
-use super::lanes::{Team, local_id, workgroup_size};
+use super::formats::{Format, Q8_1_BYTES, SEGMENT};
+use super::lanes::{Subgroup, local_id, workgroup_size};
 use super::nibbles::{high_half, low_half};
 use super::*;
 use amdgpu_device::bytes::dot4;
@@ -19,29 +19,25 @@ use amdgpu_device::memory::{VECTOR_BYTES, is_aligned, load, loads_once};
 use amdgpu_device::prelude::*;
 use amdgpu_device::workgroup::{barrier_local, fixed_memory};
 
-/// Rows of a team.
+/// Rows of a subgroup.
 const ROWS: usize = 2;
 
 /// Lanes of a workgroup for one vector, and its rows.
 #[cfg_attr(not(target_arch = "nvptx64"), allow(clippy::extra_unused_type_parameters))]
 const fn for_one<F: Format>() -> [usize; 2] {
     #[cfg(target_arch = "nvptx64")]
-    if super::by_chunks::pays::<F>() {
-        return [super::by_chunks::lanes::<F>(), super::by_chunks::ROWS];
+    if super::nvidia::by_chunks::pays::<F>() {
+        return [super::nvidia::by_chunks::lanes::<F>(), super::nvidia::by_chunks::ROWS];
     }
-    let teams = if cfg!(target_arch = "nvptx64") { 4 } else { 8 };
-    [teams * 32, teams * ROWS]
+    let subgroups = if cfg!(target_arch = "nvptx64") { 4 } else { 8 };
+    [subgroups * 32, subgroups * ROWS]
 }
 
 /// Lanes of a workgroup for several vectors.
 const FOR_SEVERAL: usize = if cfg!(target_arch = "nvptx64") { 512 } else { 256 };
 
-/// Elements of a block of q8_1.
-const GROUP: u32 = 32;
 /// Words of a block of q8_1.
 const GROUP_WORDS: u32 = Q8_1_BYTES as u32 / 4;
-/// Four times 1, as bytes: the dot product with it is a sum.
-const ONES: u32 = 0x0101_0101;
 
 /// KiB of workgroup memory for so many vectors.
 const fn kib(vectors: usize) -> usize {
@@ -295,29 +291,29 @@ pub(super) unsafe fn mul_vec<F: Format, const VECTORS: usize>(
     stride: usize,
 ) {
     #[cfg(target_arch = "nvptx64")]
-    if const { VECTORS == 1 && super::by_chunks::pays::<F>() } && matrix.columns > 0 {
+    if const { VECTORS == 1 && super::nvidia::by_chunks::pays::<F>() } && matrix.columns > 0 {
         // SAFETY: the caller's
-        return unsafe { super::by_chunks::mul_vec::<F>(matrix, vectors, out) };
+        return unsafe { super::nvidia::by_chunks::mul_vec::<F>(matrix, vectors, out) };
     }
     #[cfg(target_arch = "nvptx64")]
     if const { VECTORS > 2 } && workgroup_size().is_multiple_of(32) {
         // SAFETY: the caller's
-        return unsafe { super::tiles::mul_vec::<F, VECTORS>(matrix, vectors, out, stride) };
+        return unsafe { super::nvidia::tiles::mul_vec::<F, VECTORS>(matrix, vectors, out, stride) };
     }
-    let team = Team::mine();
-    let at_once = team.count * ROWS as u32;
+    let subgroup = Subgroup::mine();
+    let at_once = subgroup.count * ROWS as u32;
     let groups = matrix.columns / GROUP;
     // Parts of the vectors as large as possible, and all of them about the same.
     let parts = groups.div_ceil(const { capacity(VECTORS) });
     let part = if parts > 1 { groups.div_ceil(parts).next_multiple_of(8) } else { groups };
     let mut first_row = workgroup_id_x() * at_once;
     while first_row < matrix.rows {
-        let row = first_row + team.number * ROWS as u32;
+        let row = first_row + subgroup.number * ROWS as u32;
         let mut sums = [[0.0; VECTORS]; ROWS];
         let mut group = 0;
         while group < groups {
             let count = if groups - group < part { groups - group } else { part };
-            let now = Part { group, count, team };
+            let now = Part { group, count, subgroup };
             // SAFETY: the caller's
             unsafe { multiply_part::<F, VECTORS>(matrix, row, vectors, now, &mut sums) };
             // The next part goes to the same place.
@@ -328,13 +324,13 @@ pub(super) unsafe fn mul_vec<F: Format, const VECTORS: usize>(
         while r < ROWS {
             let mut v = 0;
             while v < VECTORS {
-                sums[r][v] = team.sum(sums[r][v]);
+                sums[r][v] = subgroup.sum(sums[r][v]);
                 v += 1;
             }
             r += 1;
         }
         // Each lane writes one of the results; in a workgroup of few lanes, every so many.
-        let mut number = team.lane;
+        let mut number = subgroup.lane;
         while number < (ROWS * VECTORS) as u32 {
             let mut sum = 0.0;
             let mut i = 0;
@@ -347,7 +343,7 @@ pub(super) unsafe fn mul_vec<F: Format, const VECTORS: usize>(
                 // SAFETY: the caller's
                 unsafe { out.add(v as usize * stride + (row + r) as usize).write(sum) };
             }
-            number += team.size;
+            number += subgroup.size;
         }
         first_row += workgroups_x() * at_once;
     }
@@ -360,10 +356,10 @@ struct Part {
     group: u32,
     /// Groups.
     count: u32,
-    team: Team,
+    subgroup: Subgroup,
 }
 
-/// Adds the products of a part of a team's rows, which begin with `row`. All lanes of the workgroup come here.
+/// Adds the products of a part of a subgroup's rows, which begin with `row`. All lanes of the workgroup come here.
 ///
 /// # Safety
 /// The matrix has whole blocks, and the part is of its columns; the vectors have as many.
@@ -387,12 +383,12 @@ unsafe fn multiply_part<F: Format, const VECTORS: usize>(
     unsafe {
         #[cfg(target_arch = "nvptx64")]
         if const { VECTORS == 1 } && workgroup_size().is_multiple_of(32) {
-            let stream = stream::Stream::<F>::new(rows, blocks, part.team);
+            let stream = super::nvidia::stream::Stream::<F>::new(rows, blocks, part.subgroup);
             staged.fill(vectors, part.group, part.count);
             barrier_local();
-            return stream.run(&mut Products { lane: part.team.lane, staged, sums });
+            return stream.run(&mut Products { lane: part.subgroup.lane, staged, sums });
         }
-        let mut walk = Walk::<F>::new(rows, blocks, part.team);
+        let mut walk = Walk::<F>::new(rows, blocks, part.subgroup);
         let first = [walk.load(), walk.load()];
         staged.fill(vectors, part.group, part.count);
         barrier_local();
@@ -400,7 +396,7 @@ unsafe fn multiply_part<F: Format, const VECTORS: usize>(
     }
 }
 
-/// The address of a row, from a group of columns on. A team that reaches over the end repeats the last row.
+/// The address of a row, from a group of columns on. A subgroup that reaches over the end repeats the last row.
 #[inline(always)]
 fn row_of<F: Format>(matrix: Matrix, row: u32, group: u32) -> *const u8 {
     let row = if row < matrix.rows { row } else { matrix.rows - 1 };
@@ -418,14 +414,14 @@ struct Products<'a, F, const VECTORS: usize> {
 }
 
 #[cfg(target_arch = "nvptx64")]
-impl<F: Format, const VECTORS: usize> stream::Work for Products<'_, F, VECTORS> {
-    type Part = super::by_chunks::Part<F>;
+impl<F: Format, const VECTORS: usize> super::nvidia::stream::Work for Products<'_, F, VECTORS> {
+    type Part = super::nvidia::by_chunks::Part<F>;
 
     #[inline(always)]
     unsafe fn part(&self, at: u32) -> Self::Part {
         let (block, chunk) = split::<F>(at);
         let place = |s| block * (F::ELEMENTS / SEGMENT) + F::place(chunk, s);
-        let mut bytes = [[0; 4]; super::by_chunks::MOST];
+        let mut bytes = [[0; 4]; super::nvidia::by_chunks::MOST];
         let mut s = 0;
         while s < F::SEGMENTS {
             // SAFETY: the caller's
@@ -433,7 +429,9 @@ impl<F: Format, const VECTORS: usize> stream::Work for Products<'_, F, VECTORS> 
             s += 1;
         }
         // SAFETY: the caller's
-        super::by_chunks::Part::new(bytes, |s, sum| unsafe { self.staged.scale_and_sum(0, place(s), sum) })
+        super::nvidia::by_chunks::Part::new(bytes, |s, sum| unsafe {
+            self.staged.scale_and_sum(0, place(s), sum)
+        })
     }
 
     #[inline(always)]
@@ -514,9 +512,9 @@ struct Chunk<F: Format> {
 
 impl<F: Format> Walk<F> {
     #[inline(always)]
-    fn new(rows: [*const u8; ROWS], blocks: u32, team: Team) -> Self {
+    fn new(rows: [*const u8; ROWS], blocks: u32, subgroup: Subgroup) -> Self {
         let chunks = blocks * F::CHUNKS;
-        Walk { rows, at: team.lane, chunks, step: team.size, format: core::marker::PhantomData }
+        Walk { rows, at: subgroup.lane, chunks, step: subgroup.size, format: core::marker::PhantomData }
     }
 
     /// Loads the next chunk; behind the end the last one, of which nothing must be used.

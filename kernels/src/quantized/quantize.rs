@@ -1,13 +1,13 @@
 //! Quantization of activations to q8_1: blocks of 32 signed bytes, with their scale and sum.
 
-use super::format::Q8_1_BYTES;
+use super::formats::Q8_1_BYTES;
 use super::lanes::{local_id, workgroup_size};
 use amdgpu_device::f16;
 use amdgpu_device::grid::{workgroup_id_x, workgroup_id_y, workgroup_size_y, workgroups_x};
 use amdgpu_device::math::fma;
 use amdgpu_device::memory::{is_aligned, load};
 use amdgpu_device::prelude::*;
-use amdgpu_device::{forget, unroll, wave};
+use amdgpu_device::{opaque, unroll, wave};
 
 /// Lanes that share a block.
 const SHARE: u32 = 8;
@@ -142,7 +142,7 @@ pub unsafe fn quantize_q8_1(
     let (kx, blocks) = (kx.max(0) as u32, kx_padded.max(0) as u32 / 32);
     let rows = workgroup_size_y() as usize;
     let whole = is_aligned(x) && kx.is_multiple_of(EACH as u32);
-    let (lane, teams) = (local_id(), workgroup_size() / SHARE);
+    let (lane, subgroups) = (local_id(), workgroup_size() / SHARE);
     let mut r = 0;
     while r < rows {
         let row = workgroup_id_y() as usize * rows + r;
@@ -150,12 +150,12 @@ pub unsafe fn quantize_q8_1(
         let to = vy.wrapping_add(row * blocks as usize * Q8_1_BYTES).cast::<u32>();
         // SAFETY: the caller gives as many rows as are launched
         unsafe {
-            if teams == 0 {
+            if subgroups == 0 {
                 alone(from, to, blocks, lane, workgroup_size());
             } else if whole {
-                together::<true, BLOCKS>(from, to, blocks, lane, teams);
+                together::<true, BLOCKS>(from, to, blocks, lane, subgroups);
             } else {
-                together::<false, 1>(from, to, blocks, lane, teams);
+                together::<false, 1>(from, to, blocks, lane, subgroups);
             }
         }
         r += 1;
@@ -166,21 +166,21 @@ pub unsafe fn quantize_q8_1(
 ///
 /// # Safety
 /// `to` has room for `blocks` blocks, and the row has `kx` elements, whole fours of them at multiples of 16 bytes if
-/// `WHOLE`. All lanes of the workgroup come here, of which `teams` teams of eight work.
+/// `WHOLE`. All lanes of the workgroup come here, of which `subgroups` subgroups of eight work.
 #[inline(always)]
 unsafe fn together<const WHOLE: bool, const N: usize>(
     from: Row,
     to: *mut u32,
     blocks: u32,
     lane: u32,
-    teams: u32,
+    subgroups: u32,
 ) {
-    let lanes = teams * SHARE;
+    let lanes = subgroups * SHARE;
     // Of a row that is 2^31 elements long there are 2^29 fours; no sum below is beyond 2^32.
     let fours = blocks * SHARE;
     let across = workgroups_x() as u64 * u64::from(lanes);
     let across = if across < 1 << 29 { across as u32 } else { 1 << 29 };
-    // Lanes of an incomplete team have none.
+    // Lanes of an incomplete subgroup have none.
     let mine = if lane < lanes { fours } else { 0 };
     let read = if const { WHOLE } { mine.min(from.kx / EACH as u32) } else { mine };
     let mut first = workgroup_id_x() as u64 * u64::from(lanes);
@@ -228,10 +228,10 @@ unsafe fn alone(from: Row, to: *mut u32, blocks: u32, lane: u32, lanes: u32) {
         let four = block as u32 * SHARE;
         let (mut largest, mut sum) = (0.0, 0.0);
         let mut i = 0;
-        while i < forget(2) {
+        while i < opaque(2) {
             let mut half = 0.0;
             let mut k = i;
-            while k < forget(4) {
+            while k < opaque(4) {
                 // SAFETY: the caller's
                 let parts = unsafe { [from.four::<false>(four + k), from.four::<false>(four + k + 4)] };
                 let [(l, a), (m, b)] = parts.map(summary);
@@ -247,7 +247,7 @@ unsafe fn alone(from: Row, to: *mut u32, blocks: u32, lane: u32, lanes: u32) {
         unsafe {
             to.add(place(four) - 1).write(head(scale, sum));
             let mut k = 0;
-            while k < forget(SHARE) {
+            while k < opaque(SHARE) {
                 let part = from.four::<false>(four + k);
                 to.add(place(four + k)).write(quants(part, scale, summary(part).1));
                 k += 1;

@@ -6,12 +6,12 @@
 //! geometry covers all rows. Sums of floats depend on the way and on the workgroup's size by their rounding alone.
 
 use super::fold::{ArgMax, ArgMin, Earlier, Fold, Max, Min, Sum};
-use super::plan::{Plan, Way};
+use super::plan::{AccessPath, Plan};
 use amdgpu_device::extremum::Extremum;
-use amdgpu_device::forget_uniform;
 use amdgpu_device::grid::{workgroup_id_x, workgroups_x};
 use amdgpu_device::layout::divide;
 use amdgpu_device::memory::{VECTOR_BYTES, is_aligned, load, prefetch};
+use amdgpu_device::opaque_uniform;
 use amdgpu_device::prelude::*;
 use amdgpu_device::team::Team;
 use amdgpu_device::wave::{self, Lane};
@@ -124,13 +124,13 @@ pub(super) fn rows_of(numel: usize, len: usize) -> (usize, usize) {
 #[inline(always)]
 pub(super) unsafe fn reduce<F: Fold<T>, T: Scalar>(plan: Plan, src: *const T, dst: *mut F::Out) {
     // SAFETY: the caller's
-    let write = move |row: usize, acc| unsafe { dst.add(row).write(F::out(acc)) };
+    let write = move |row: usize, acc| unsafe { dst.add(row).write(F::finish(acc)) };
     // SAFETY: the caller's
     unsafe {
         by_vector!(T, N => {
             const W: usize = block(N);
             let way = plan.way();
-            if way == Way::Columns {
+            if way == AccessPath::Columns {
                 if is_aligned(src) && plan.columns_in_blocks(W) {
                     by_columns::<F, T, W>(plan, src, dst)
                 } else {
@@ -138,21 +138,21 @@ pub(super) unsafe fn reduce<F: Fold<T>, T: Scalar>(plan: Plan, src: *const T, ds
                 }
                 return;
             }
-            let units = if way == Way::Rows { plan.len.div_ceil(W) } else { plan.len };
+            let units = if way == AccessPath::Rows { plan.len.div_ceil(W) } else { plan.len };
             let team = Team::workgroup();
-            let short = way == Way::Rows && units <= team.width() as usize && is_aligned(src);
+            let short = way == AccessPath::Rows && units <= team.width() as usize && is_aligned(src);
             if let (true, Some(apart)) = (short, plan.step_in_blocks(W)) {
                 return by_short_rows::<F, T, W>(team, plan.rows, apart, units as u32, src, dst);
             }
             by_rows::<F, T>(plan.rows, units, write, move |row, first, step| {
                 let (base, len) = (plan.row(row), plan.len_of(row));
-                if way == Way::Rows {
+                if way == AccessPath::Rows {
                     return fold_row::<F, T, W>(src.wrapping_add(base), len, first, step);
                 }
-                let (mut acc, mut i) = ([F::none()], first);
-                let mut earlier = Earlier::<F, T, 1>::none();
+                let (mut acc, mut i) = ([F::identity()], first);
+                let mut earlier = Earlier::<F, T, 1>::identity();
                 while i < len {
-                    acc[0] = F::take(acc[0], src.wrapping_add(plan.element(row, base, i)).read(), i as u32);
+                    acc[0] = F::accumulate(acc[0], src.wrapping_add(plan.element(row, base, i)).read(), i as u32);
                     earlier.turn(&mut acc);
                     i += step;
                 }
@@ -190,11 +190,11 @@ pub(super) fn by_rows<F: Fold<T>, T: Scalar>(
         let row = base + number;
         let has = team.works() && row < rows;
         // The one place where it is called, or it is not inlined.
-        let mut acc = if has { fold(row, first as usize, step as usize) } else { F::none() };
+        let mut acc = if has { fold(row, first as usize, step as usize) } else { F::identity() };
         if together {
-            acc = team.reduce(acc, F::none(), F::merge);
+            acc = team.reduce(acc, F::identity(), F::combine);
         } else {
-            acc = wave::reduce_among(lanes, acc, F::merge);
+            acc = wave::reduce_among(lanes, acc, F::combine);
         }
         if has && first == 0 {
             write(row, acc);
@@ -228,22 +228,22 @@ unsafe fn by_short_rows<F: Fold<T>, T: Scalar, const W: usize>(
         let row = move |r: usize| base + r * at_once + number;
         let has = move |r: usize| team.works() && first < units && row(r) < rows;
         let mut blocks = [[T::ZERO; W]; SHORT];
-        let mut acc = [F::none(); SHORT];
+        let mut acc = [F::identity(); SHORT];
         // SAFETY: the caller's
         unsafe {
             unroll!(SHORT, R => if has(R) {
                 blocks[R] = load(src.wrapping_add(row(R) * apart + first as usize * W));
             });
             unroll!(SHORT, R => if has(R) {
-                unroll!(W, J => acc[R] = F::take(acc[R], blocks[R][J], first * W as u32 + J as u32));
+                unroll!(W, J => acc[R] = F::accumulate(acc[R], blocks[R][J], first * W as u32 + J as u32));
             });
             let mut distance = lanes / 2;
             while distance > 0 {
-                unroll!(SHORT, R => acc[R] = F::merge(acc[R], acc[R].read(wave::lane() ^ distance)));
+                unroll!(SHORT, R => acc[R] = F::combine(acc[R], acc[R].shuffle(wave::lane() ^ distance)));
                 distance /= 2;
             }
             unroll!(SHORT, R => if has(R) && first == 0 {
-                dst.add(row(R)).write(F::out(acc[R]));
+                dst.add(row(R)).write(F::finish(acc[R]));
             });
         }
         base += workgroups_x() as usize * SHORT * at_once;
@@ -264,7 +264,7 @@ fn take<F: Fold<T>, T: Scalar, const N: usize>(
     index: usize,
 ) {
     unroll!(N, J => {
-        acc[J % ACCUMULATORS] = F::take(acc[J % ACCUMULATORS], block[J], (index + J) as u32);
+        acc[J % ACCUMULATORS] = F::accumulate(acc[J % ACCUMULATORS], block[J], (index + J) as u32);
     });
 }
 
@@ -273,7 +273,7 @@ fn take<F: Fold<T>, T: Scalar, const N: usize>(
 #[inline(always)]
 fn afresh<F: Fold<T>, T: Scalar>(x: usize) -> usize {
     let has_positions = const { size_of::<F::Acc>() > size_of::<T::Acc>() };
-    if cfg!(target_arch = "nvptx64") && has_positions { forget_uniform(x) } else { x }
+    if cfg!(target_arch = "nvptx64") && has_positions { opaque_uniform(x) } else { x }
 }
 
 /// A lane's share of a contiguous row: blocks of `N` elements, each `step`-th from `first` on; what is before and behind
@@ -292,12 +292,12 @@ unsafe fn fold_row<F: Fold<T>, T: Scalar, const N: usize>(
     let head = if beyond == 0 { 0 } else { N - beyond };
     let head = if head < len { head } else { len };
     let blocks = (len - head) / N;
-    let mut acc = [F::none(); ACCUMULATORS];
+    let mut acc = [F::identity(); ACCUMULATORS];
     // SAFETY: the caller's row has `len` elements
     unsafe {
         let body = row.add(head);
         let mut i = first;
-        let mut earlier = Earlier::<F, T, ACCUMULATORS>::none();
+        let mut earlier = Earlier::<F, T, ACCUMULATORS>::identity();
         // Four loads on their way.
         let step = afresh::<F, T>(step);
         while i + 3 * step < blocks {
@@ -325,12 +325,12 @@ unsafe fn fold_row<F: Fold<T>, T: Scalar, const N: usize>(
         let mut i = afresh::<F, T>(first);
         while i < len - blocks * N {
             let at = if i < head { i } else { i + blocks * N };
-            acc[0] = F::take(acc[0], row.add(at).read(), at as u32);
+            acc[0] = F::accumulate(acc[0], row.add(at).read(), at as u32);
             i += step;
         }
         earlier.join(&mut acc);
     }
-    F::merge(F::merge(acc[0], acc[1]), F::merge(acc[2], acc[3]))
+    F::combine(F::combine(acc[0], acc[1]), F::combine(acc[2], acc[3]))
 }
 
 /// Elements in a lane's block: 16 bytes, but half of it for types of one byte, whose elements need as many registers as any
@@ -377,14 +377,14 @@ unsafe fn by_columns<F: Fold<T>, T: Scalar, const W: usize>(plan: Plan, src: *co
         let block = tile * across as usize + x as usize;
         let row = block * W;
         let has = team.works() && block < blocks;
-        let mut acc = [F::none(); W];
+        let mut acc = [F::identity(); W];
         if has {
             // SAFETY: the caller's
             unsafe {
                 let base = src.wrapping_add(plan.row(row));
                 let at = move |i: usize| base.wrapping_add(plan.along(i));
                 let mut i = y;
-                let mut earlier = Earlier::<F, T, W>::none();
+                let mut earlier = Earlier::<F, T, W>::identity();
                 while i + 3 * strips < plan.len {
                     let [a, b, c, d] = [
                         load(at(i)),
@@ -412,7 +412,7 @@ unsafe fn by_columns<F: Fold<T>, T: Scalar, const W: usize>(plan: Plan, src: *co
         if has && y == 0 {
             unroll!(W, J => {
                 // SAFETY: the caller's
-                unsafe { dst.add(row + J).write(F::out(acc[J])) };
+                unsafe { dst.add(row + J).write(F::finish(acc[J])) };
             });
         }
         tile += groups;
@@ -422,7 +422,7 @@ unsafe fn by_columns<F: Fold<T>, T: Scalar, const W: usize>(plan: Plan, src: *co
 /// Element `index` of each of `W` rows.
 #[inline(always)]
 fn take_row<F: Fold<T>, T: Scalar, const W: usize>(acc: &mut [F::Acc; W], elements: [T; W], index: usize) {
-    unroll!(W, J => acc[J] = F::take(acc[J], elements[J], index as u32));
+    unroll!(W, J => acc[J] = F::accumulate(acc[J], elements[J], index as u32));
 }
 
 /// Merges the strips' accumulators; the first strip gets the result.
@@ -436,7 +436,7 @@ fn join_strips<F: Fold<T>, T: Scalar, const W: usize>(
     let mut distance = across;
     while distance < team.width() {
         unroll!(W, J => {
-            acc[J] = F::merge(acc[J], acc[J].read(lane ^ distance));
+            acc[J] = F::combine(acc[J], acc[J].shuffle(lane ^ distance));
         });
         distance *= 2;
     }
@@ -458,7 +458,7 @@ fn join_strips<F: Fold<T>, T: Scalar, const W: usize>(
             let mut other = 1;
             while other < team.waves() {
                 unroll!(W, J => {
-                    acc[J] = F::merge(acc[J], memory.add(at(other, J)).read());
+                    acc[J] = F::combine(acc[J], memory.add(at(other, J)).read());
                 });
                 other += 1;
             }

@@ -17,13 +17,13 @@ pub trait Fold<T: Scalar> {
         false
     }
     /// Of no elements.
-    fn none() -> Self::Acc;
+    fn identity() -> Self::Acc;
     /// With another element, which has this position in its row.
-    fn take(acc: Self::Acc, x: T, index: u32) -> Self::Acc;
+    fn accumulate(acc: Self::Acc, x: T, index: u32) -> Self::Acc;
     /// Of the elements of both.
-    fn merge(a: Self::Acc, b: Self::Acc) -> Self::Acc;
+    fn combine(a: Self::Acc, b: Self::Acc) -> Self::Acc;
     /// The result.
-    fn out(acc: Self::Acc) -> Self::Out;
+    fn finish(acc: Self::Acc) -> Self::Out;
 }
 
 /// The earlier sums of a lane that takes many elements, some in each of its turns: what [`TURNS`] turns took is added up
@@ -33,14 +33,14 @@ pub(super) struct Earlier<F: Fold<T>, T: Scalar, const N: usize> {
     turns: u32,
 }
 
-/// Turns whose elements are added up apart.
+/// RotaryPairs whose elements are added up apart.
 const TURNS: u32 = 32;
 
 impl<F: Fold<T>, T: Scalar, const N: usize> Earlier<F, T, N> {
     /// Of no elements.
     #[inline(always)]
-    pub(super) fn none() -> Self {
-        Earlier { sums: [F::none(); N], turns: 0 }
+    pub(super) fn identity() -> Self {
+        Earlier { sums: [F::identity(); N], turns: 0 }
     }
 
     /// Ends a turn.
@@ -50,8 +50,8 @@ impl<F: Fold<T>, T: Scalar, const N: usize> Earlier<F, T, N> {
             self.turns += 1;
             if self.turns == TURNS {
                 unroll!(N, J => {
-                    self.sums[J] = F::merge(self.sums[J], acc[J]);
-                    acc[J] = F::none();
+                    self.sums[J] = F::combine(self.sums[J], acc[J]);
+                    acc[J] = F::identity();
                 });
                 self.turns = 0;
             }
@@ -62,7 +62,7 @@ impl<F: Fold<T>, T: Scalar, const N: usize> Earlier<F, T, N> {
     #[inline(always)]
     pub(super) fn join(self, acc: &mut [F::Acc; N]) {
         if F::rounds() {
-            unroll!(N, J => acc[J] = F::merge(self.sums[J], acc[J]));
+            unroll!(N, J => acc[J] = F::combine(self.sums[J], acc[J]));
         }
     }
 }
@@ -79,19 +79,19 @@ impl<T: Scalar<Acc: Lane>> Fold<T> for Sum {
         T::Acc::LOWEST.sub(T::Acc::ONE) == T::Acc::LOWEST
     }
     #[inline(always)]
-    fn none() -> T::Acc {
+    fn identity() -> T::Acc {
         T::Acc::ZERO
     }
     #[inline(always)]
-    fn take(acc: T::Acc, x: T, _: u32) -> T::Acc {
+    fn accumulate(acc: T::Acc, x: T, _: u32) -> T::Acc {
         acc.add(x.to_acc())
     }
     #[inline(always)]
-    fn merge(a: T::Acc, b: T::Acc) -> T::Acc {
+    fn combine(a: T::Acc, b: T::Acc) -> T::Acc {
         a.add(b)
     }
     #[inline(always)]
-    fn out(acc: T::Acc) -> T {
+    fn finish(acc: T::Acc) -> T {
         T::from_acc(acc)
     }
 }
@@ -105,21 +105,21 @@ macro_rules! extremes {
             type Acc = T::Acc;
             type Out = T;
             #[inline(always)]
-            fn none() -> T::Acc {
+            fn identity() -> T::Acc {
                 T::$none.to_acc()
             }
             #[inline(always)]
-            fn take(acc: T::Acc, x: T, _: u32) -> T::Acc {
+            fn accumulate(acc: T::Acc, x: T, _: u32) -> T::Acc {
                 // PTX's max and min prefer a number to any NaN.
                 let x = if cfg!(target_arch = "nvptx64") { x.to_acc() } else { x.number_or(T::$none.to_acc()) };
                 T::$pick(acc, x)
             }
             #[inline(always)]
-            fn merge(a: T::Acc, b: T::Acc) -> T::Acc {
+            fn combine(a: T::Acc, b: T::Acc) -> T::Acc {
                 T::$pick(a, b)
             }
             #[inline(always)]
-            fn out(acc: T::Acc) -> T {
+            fn finish(acc: T::Acc) -> T {
                 T::from_acc(acc)
             }
         }
@@ -142,8 +142,8 @@ pub struct Best<A> {
 
 impl<A: Lane> Lane for Best<A> {
     #[inline(always)]
-    fn read(self, from: u32) -> Self {
-        Best { value: self.value.read(from), index: self.index.read(from) }
+    fn shuffle(self, from: u32) -> Self {
+        Best { value: self.value.shuffle(from), index: self.index.shuffle(from) }
     }
 }
 
@@ -156,16 +156,16 @@ macro_rules! positions {
             type Acc = Best<T::Acc>;
             type Out = u32;
             #[inline(always)]
-            fn none() -> Best<T::Acc> {
+            fn identity() -> Best<T::Acc> {
                 Best { value: T::$none.to_acc(), index: u32::MAX }
             }
             #[inline(always)]
-            fn take(acc: Best<T::Acc>, x: T, index: u32) -> Best<T::Acc> {
-                <Self as Fold<T>>::merge(acc, Best { value: x.to_acc(), index })
+            fn accumulate(acc: Best<T::Acc>, x: T, index: u32) -> Best<T::Acc> {
+                <Self as Fold<T>>::combine(acc, Best { value: x.to_acc(), index })
             }
             // A NaN is neither better nor equal. The worst value itself replaces none, whose position is higher.
             #[inline(always)]
-            fn merge(a: Best<T::Acc>, b: Best<T::Acc>) -> Best<T::Acc> {
+            fn combine(a: Best<T::Acc>, b: Best<T::Acc>) -> Best<T::Acc> {
                 // No short cuts: they would be branches.
                 let replaces = (b.value $better a.value) | ((b.value == a.value) & (b.index < a.index));
                 // One by one, or the choice is between addresses.
@@ -175,7 +175,7 @@ macro_rules! positions {
                 }
             }
             #[inline(always)]
-            fn out(acc: Best<T::Acc>) -> u32 {
+            fn finish(acc: Best<T::Acc>) -> u32 {
                 if acc.index == u32::MAX { 0 } else { acc.index }
             }
         }

@@ -23,7 +23,7 @@ pub(super) struct Plan {
 
 /// How rows are read.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum AccessPath {
     /// Each row is contiguous.
     Rows,
     /// Neighbouring rows are neighbours in memory.
@@ -76,12 +76,12 @@ impl Plan {
     }
 
     #[inline(always)]
-    pub(super) fn way(&self) -> Way {
+    pub(super) fn way(&self) -> AccessPath {
         match self.inner {
-            Some(1) if self.len > 1 => Way::Rows,
-            Some(_) if self.step == 1 && self.run > 1 => Way::Columns,
-            Some(_) if self.len == 1 => Way::Rows,
-            _ => Way::Elements,
+            Some(1) if self.len > 1 => AccessPath::Rows,
+            Some(_) if self.step == 1 && self.run > 1 => AccessPath::Columns,
+            Some(_) if self.len == 1 => AccessPath::Rows,
+            _ => AccessPath::Elements,
         }
     }
 

@@ -26,8 +26,11 @@ pub unsafe fn rope_i<T: Scalar>(
     #[requires(td >= 2)] td: u32,
     stride_b: u32,
 ) {
-    let turns =
-        Turns { pairs: bh as usize * td as usize / 2, period: td as usize / 2, batch: stride_b as usize };
+    let turns = RotaryPairs {
+        pairs: bh as usize * td as usize / 2,
+        period: td as usize / 2,
+        batch: stride_b as usize,
+    };
     // SAFETY: the caller's
     unsafe {
         by_vector!(T, N => {
@@ -82,8 +85,11 @@ pub unsafe fn rope<T: Scalar>(
     #[requires(d >= 2, d % 2 == 0, bh * td % d.max(1) == 0)] d: u32,
     stride_b: u32,
 ) {
-    let turns =
-        Turns { pairs: bh as usize * td as usize / 2, period: td as usize / 2, batch: stride_b as usize };
+    let turns = RotaryPairs {
+        pairs: bh as usize * td as usize / 2,
+        period: td as usize / 2,
+        batch: stride_b as usize,
+    };
     // SAFETY: the caller's
     unsafe { halves(&turns, d as usize / 2, src, cos, sin, dst, |pair, _| turns.at(pair)) }
 }
@@ -109,8 +115,11 @@ pub unsafe fn rope_thd<T: Scalar>(
     stride_b: u32,
 ) {
     let (b, t, h, half) = (b as usize, t as usize, h as usize, d as usize / 2);
-    let turns =
-        Turns { pairs: b * t * h * d as usize / 2, period: t * d as usize / 2, batch: stride_b as usize };
+    let turns = RotaryPairs {
+        pairs: b * t * h * d as usize / 2,
+        period: t * d as usize / 2,
+        batch: stride_b as usize,
+    };
     // SAFETY: the caller's
     unsafe {
         halves(&turns, half, src, cos, sin, dst, |pair, row| {
@@ -122,7 +131,7 @@ pub unsafe fn rope_thd<T: Scalar>(
 }
 
 /// Where pairs find their angle.
-struct Turns {
+struct RotaryPairs {
     pairs: usize,
     /// Pairs after which the angles start again.
     period: usize,
@@ -130,7 +139,7 @@ struct Turns {
     batch: usize,
 }
 
-impl Turns {
+impl RotaryPairs {
     #[inline(always)]
     fn batch_at(&self, pair: usize) -> usize {
         if self.batch == 0 {
@@ -151,7 +160,7 @@ impl Turns {
 /// `src` and `dst` have two elements for each pair, in whole rows, and `cos` and `sin` those that `angle` gives.
 #[inline(always)]
 unsafe fn halves<T: Scalar>(
-    turns: &Turns,
+    turns: &RotaryPairs,
     half: usize,
     src: *const T,
     cos: *const T,

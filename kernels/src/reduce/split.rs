@@ -18,19 +18,19 @@ impl<T: Scalar<Acc = f32>> Fold<T> for WideSum {
         true
     }
     #[inline(always)]
-    fn none() -> f32 {
+    fn identity() -> f32 {
         0.0
     }
     #[inline(always)]
-    fn take(acc: f32, x: T, _: u32) -> f32 {
+    fn accumulate(acc: f32, x: T, _: u32) -> f32 {
         acc + x.to_acc()
     }
     #[inline(always)]
-    fn merge(a: f32, b: f32) -> f32 {
+    fn combine(a: f32, b: f32) -> f32 {
         a + b
     }
     #[inline(always)]
-    fn out(acc: f32) -> f32 {
+    fn finish(acc: f32) -> f32 {
         acc
     }
 }
@@ -95,15 +95,15 @@ pub unsafe fn fast_arg_join<F: Fold<T, Acc = Best<T::Acc>, Out = u32>, T: Scalar
     #[len(rows)] dst: *mut u32,
 ) {
     // SAFETY: the caller's
-    let write = move |row: usize, acc| unsafe { dst.add(row).write(F::out(acc)) };
+    let write = move |row: usize, acc| unsafe { dst.add(row).write(F::finish(acc)) };
     by_rows::<F, T>(rows, parts, write, move |row, first, step| {
-        let (mut acc, mut part) = (F::none(), first);
+        let (mut acc, mut part) = (F::identity(), first);
         while part < parts {
             // SAFETY: the caller's; a position outside the row is not looked at
             unsafe {
                 let at = part * len + found.add(row * parts + part).read() as usize;
                 if at < columns {
-                    acc = F::take(acc, src.add(row * columns + at).read(), at as u32);
+                    acc = F::accumulate(acc, src.add(row * columns + at).read(), at as u32);
                 }
             }
             part += step;

@@ -45,7 +45,7 @@ pub unsafe fn sum<T: Scalar<Acc: Lane>>(
         };
         by_rows::<Sum, T>(divide(numel, len, numel).0, len, write, |row, first, step| {
             let (mut acc, mut i) = ([T::Acc::ZERO], first);
-            let mut earlier = Earlier::<Sum, T, 1>::none();
+            let mut earlier = Earlier::<Sum, T, 1>::identity();
             while i < len {
                 let (mut rest, mut at, mut d) = (i, row, num_sum_dims);
                 while d > 0 {
@@ -57,7 +57,7 @@ pub unsafe fn sum<T: Scalar<Acc: Lane>>(
                     rest = quotient;
                 }
                 let [at] = layout.offsets(at, numel);
-                acc[0] = Sum::take(acc[0], inp.add(at).read(), i as u32);
+                acc[0] = Sum::accumulate(acc[0], inp.add(at).read(), i as u32);
                 earlier.turn(&mut acc);
                 i += step;
             }

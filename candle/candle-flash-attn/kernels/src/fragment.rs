@@ -22,7 +22,7 @@ use amdgpu_device::fused::Dot;
 use amdgpu_device::group::Tile;
 use amdgpu_device::matrix::{CHUNKS, Chunk, Matrix, RESULTS, source};
 use amdgpu_device::memory::load;
-use amdgpu_device::{Scalar, bf16, f16, forget, wave};
+use amdgpu_device::{Scalar, bf16, f16, opaque, wave};
 
 pub(crate) const NVIDIA: bool = cfg!(target_arch = "nvptx64");
 
@@ -94,14 +94,14 @@ impl Half for bf16 {
 /// The same number, computed here: what would be loaded for later ones, and waits in registers until these are done, is not loaded before.
 #[inline(always)]
 pub(crate) fn now(x: f32) -> f32 {
-    f32::from_bits(forget(x.to_bits()))
+    f32::from_bits(opaque(x.to_bits()))
 }
 
 /// What the lane has whose number differs in the bit 16 or 32, or on NVIDIA GPUs 1 or 2.
 #[inline(always)]
 pub(crate) fn exchange<const MASK: u32>(x: f32) -> f32 {
     if const { MASK == 32 } {
-        f32::from_bits(wave::read_u32(x.to_bits(), wave::lane() ^ 32))
+        f32::from_bits(wave::shuffle_u32(x.to_bits(), wave::lane() ^ 32))
     } else {
         // Not the mask itself, which the other arm may have.
         match const { MASK } {
@@ -204,7 +204,7 @@ pub(crate) unsafe fn products<T: Half, const N: usize>(
             });
         } else if const { CHUNKS == 4 } {
             // All lanes of a half read the same chunk at the same time. Their addresses are not to be kept in registers.
-            let lane = forget(lane);
+            let lane = opaque(lane);
             each4!(4, C => {
                 // Nor what numbers of 16 bits are as 32.
                 let mut queries = queries;
@@ -234,7 +234,7 @@ unsafe fn in_parts<T: Half, const N: usize>(
     mut sums: [Results; N],
 ) -> [Results; N] {
     let mut parts = [[0.0; 16]; N];
-    let lane = forget(lane);
+    let lane = opaque(lane);
     each16!(16, R => {
         // SAFETY: the caller's
         let chunk = unsafe { load(at(R as u32, lane / 16).cast::<u32>()) };

@@ -3,7 +3,7 @@
 //! The last query is at the position of the last key: query `i` of `n` is at `p = i + keys − n`. It sees the keys from `p − left`
 //! to `p + right`, as far as there are such, and those of each range of positions that `p` is in.
 
-use amdgpu_device::forget;
+use amdgpu_device::opaque;
 use amdgpu_device::math::fast::tanh;
 use amdgpu_device::matrix::RESULTS;
 
@@ -84,7 +84,7 @@ impl Mask {
     ) -> Results {
         let mut scores = scores;
         // Not to be computed in advance and kept in registers.
-        let lane = forget(lane);
+        let lane = opaque(lane);
         let (firsts, ends) = (positions.map(|p| self.first(p)), positions.map(|p| self.end(p)));
         // A bit for each result whose key is in a range of its query.
         let (mut seen, mut i) = (0_u32, 0);
@@ -153,7 +153,7 @@ impl Bias {
         } else {
             each8!(RESULTS, I => scores[I] *= self.scale);
         }
-        let lane = forget(lane);
+        let lane = opaque(lane);
         each8!(RESULTS, I => {
             let key = first + column_of::<T>(lane, I) as i32;
             let n = const { query_of(I) };

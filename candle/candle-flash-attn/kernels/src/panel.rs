@@ -21,7 +21,7 @@
 
 use amdgpu_device::matrix::Chunk;
 use amdgpu_device::memory::{load, store};
-use amdgpu_device::{forget, wave};
+use amdgpu_device::{opaque, wave};
 
 use crate::fragment::{Half, NVIDIA, key_of};
 use crate::plan::Plan;
@@ -143,7 +143,7 @@ const CARRIED: usize = 8;
 /// A lane's number. Where lanes have no more than 256 registers, what is computed from it is computed anew in each step.
 #[inline(always)]
 pub(crate) fn anew(lane: u32) -> u32 {
-    if wave::SIZE == 64 { lane } else { forget(lane) }
+    if wave::SIZE == 64 { lane } else { opaque(lane) }
 }
 
 /// Chunks on their way.

@@ -1,7 +1,7 @@
 //! The squared ReLU and its gradient.
 
 use amdgpu_device::prelude::*;
-use amdgpu_device::zip::{per_lane, zip};
+use amdgpu_device::elementwise::{map, per_lane};
 
 /// `out[i] = max(x[i], 0)²`, computed in f32 and rounded once.
 ///
@@ -22,7 +22,7 @@ pub unsafe fn relu2<T: Float>(
     // SAFETY: the layout fits the memory.
     unsafe {
         let layout = Layout::new(num_dims, info);
-        zip(numel, layout, (x,), out, |(x,)| {
+        map(numel, layout, (x,), out, |(x,)| {
             let x = positive(x.to_f32());
             T::from_f32(x * x)
         });
@@ -49,7 +49,7 @@ pub unsafe fn relu2_backward<T: Float>(
     // SAFETY: the layout fits the memory.
     unsafe {
         let layout = Layout::new(num_dims, info);
-        zip(numel, layout, (x, grad), out, |(x, grad)| {
+        map(numel, layout, (x, grad), out, |(x, grad)| {
             T::from_f32(2.0 * positive(x.to_f32()) * grad.to_f32())
         });
     }

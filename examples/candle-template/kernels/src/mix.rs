@@ -1,7 +1,7 @@
 //! Weighted means of two tensors: as a new tensor, and in place.
 
 use amdgpu_device::prelude::*;
-use amdgpu_device::zip::{per_lane, zip};
+use amdgpu_device::elementwise::{map, per_lane};
 
 /// `out[i] = a[i] + (b[i] − a[i]) · t[i]`, computed in f32 and rounded once.
 ///
@@ -24,7 +24,7 @@ pub unsafe fn mix<T: Float>(
     // SAFETY: the layout fits the memory.
     unsafe {
         let layout = Layout::new(num_dims, info);
-        zip(numel, layout, (a, b, t), out, |(a, b, t)| {
+        map(numel, layout, (a, b, t), out, |(a, b, t)| {
             T::from_f32(between(a.to_f32(), b.to_f32(), t.to_f32()))
         });
     }

@@ -30,9 +30,9 @@ fn kernel() -> Signature {
 
 #[test]
 fn functions_to_call_are_not_inlined() {
-    let called = "@_RINvNtNtCsab_13amdgpu_device3zip6called5fetchKj1_ECs4_k(i64 %x) unnamed_addr #1";
-    let other =
-        "define internal void @_RNvNtCsab_4core5array3mapNtNtCsab_13amdgpu_device3zip6called() #2 {\n}\n";
+    let called =
+        "@_RINvNtNtCsab_13amdgpu_device11elementwise8outlined5fetchKj1_ECs4_k(i64 %x) unnamed_addr #1";
+    let other = "define internal void @_RNvNtCsab_4core5array3mapNtNtCsab_13amdgpu_device11elementwise8outlined() #2 {\n}\n";
     let ir = amdgpu(&format!("define %R {called} {{\n}}\n{other}"), &[]);
     assert!(ir.starts_with(&format!("define internal %R {called} noinline {{\n}}\n{other}")), "{ir}");
 }

@@ -52,7 +52,7 @@ pub fn product(a: f32, b: f32) -> f32 {
     #[cfg(target_arch = "amdgpu")]
     // SAFETY: touches no memory
     unsafe {
-        crate::shim::amdgpu_device_opaque_f32(a * b)
+        crate::intrinsics::amdgpu_device_opaque_f32(a * b)
     }
     #[cfg(not(target_arch = "amdgpu"))]
     {

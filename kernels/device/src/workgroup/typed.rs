@@ -184,7 +184,10 @@ pub fn dynamic<T>() -> Local<[T]> {
     #[cfg(any(target_arch = "amdgpu", target_arch = "nvptx64"))]
     // SAFETY: an address, and a number of the launch's own memory or a register
     let (start, bytes) = unsafe {
-        (crate::shim::amdgpu_device_workgroup_memory(), crate::shim::amdgpu_device_dynamic_bytes())
+        (
+            crate::intrinsics::amdgpu_device_workgroup_memory(),
+            crate::intrinsics::amdgpu_device_dynamic_bytes(),
+        )
     };
     #[cfg(not(any(target_arch = "amdgpu", target_arch = "nvptx64")))]
     let (start, bytes) = (super::memory::<u8>(), 0_u32);
@@ -210,7 +213,7 @@ fn slot<Place, T>() -> *mut T {
     #[cfg(any(target_arch = "amdgpu", target_arch = "nvptx64"))]
     // SAFETY: an address
     unsafe {
-        crate::shim::amdgpu_device_workgroup_slot(size_of::<T>(), align_of::<T>()).cast()
+        crate::intrinsics::amdgpu_device_workgroup_slot(size_of::<T>(), align_of::<T>()).cast()
     }
     #[cfg(not(any(target_arch = "amdgpu", target_arch = "nvptx64")))]
     super::memory()

@@ -6,7 +6,7 @@
 
 use super::*;
 use amdgpu_device::matrix::{RESULTS, SIDE, WORDS_16, multiply_16, multiply_32};
-use amdgpu_device::{forget, unroll, wave};
+use amdgpu_device::{opaque, unroll, wave};
 
 /// Tiles of rows in a part: 256 lanes have all parts at once.
 const R: usize = if wave::SIZE == 64 { 2 } else { 1 };
@@ -54,7 +54,7 @@ impl Part for OfWave {
     #[inline(always)]
     unsafe fn add<F: Format>(&mut self, tile: Tile<F>) {
         // Hidden from the compiler, or it fills registers with it for each instruction.
-        let magic = each(|_| forget(MAGIC.to_bits()) as i32);
+        let magic = each(|_| opaque(MAGIC.to_bits()) as i32);
         let mut unit = 0;
         while unit < Plan::<F>::UNITS {
             // SAFETY: within the plan

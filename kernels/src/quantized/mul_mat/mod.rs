@@ -5,7 +5,7 @@
 //! each lane or wave has its part of the tile's products: by matrix instructions of bytes where the target has them (`matrix`,
 //! `nvidia`), by dot products elsewhere (`dots`).
 
-use super::format::{Format, Q8_1_BYTES, SEGMENT, Scale};
+use super::formats::{Format, Q8_1_BYTES, SEGMENT, Scale};
 use super::lanes::{local_id, workgroup_size};
 use super::nibbles::{high_half, low_half};
 use super::*;
@@ -33,15 +33,11 @@ const VECTORS: u32 = 64;
 const STEP: u32 = 128;
 /// Groups of 32 columns of a step.
 const GROUPS: u32 = STEP / GROUP;
-/// Columns that share a scale of a vector.
-const GROUP: u32 = 32;
 /// Words from one row of bytes in workgroup memory to the next: lanes that read the same column of neighbouring rows
 /// find it in different banks, and rows begin at multiples of 16 bytes.
 const STRIDE: u32 = STEP / 4 + 4;
 /// 1.5 · 2^23: an integer of up to 22 bits added to its bits is that integer added to it.
 const MAGIC: f32 = 12_582_912.0;
-/// Four times 1, as bytes: the dot product with it is a sum.
-const ONES: u32 = 0x0101_0101;
 
 /// What a format's rows and vectors need in workgroup memory, in words from its start.
 ///

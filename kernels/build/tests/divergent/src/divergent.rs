@@ -29,7 +29,7 @@ pub unsafe fn after_a_return(count: usize, #[len(count)] out: *mut u32) {
 /// A barrier in a loop that each wave goes through as often as it likes.
 #[amdgpu_kernel(launch(workgroup = 256, max_workgroup = 256, items = 256))]
 pub unsafe fn in_turns_of_waves() {
-    for _ in 0..wave::first_u32(grid::local_id_x()) {
+    for _ in 0..wave::read_first_lane(grid::local_id_x()) {
         barrier_local();
     }
 }
@@ -56,7 +56,7 @@ pub unsafe fn for_all(count: u32) {
 /// A barrier in a branch that is meant.
 #[amdgpu_kernel(launch(workgroup = 256, max_workgroup = 256, items = 256))]
 pub unsafe fn meant(count: u32) {
-    if wave::first_u32(grid::local_id_x()) < count {
+    if wave::read_first_lane(grid::local_id_x()) < count {
         amdgpu_device::workgroup::divergent(barrier);
     }
 }

@@ -139,7 +139,7 @@ pub unsafe fn waves_between_ifs(active: u32, votes: *mut u64, shuffled: *mut u32
         mine = id + 2;
     }
     let vote = wave::ballot(mine > 1);
-    let other = wave::read_u32(mine, wave::lane() ^ 1);
+    let other = wave::shuffle_u32(mine, wave::lane() ^ 1);
     let sum = wave::reduce(mine, |a, b| a + b);
     // SAFETY: the caller's buffers have an element for each work-item
     unsafe {

@@ -4,26 +4,26 @@
 //! that it reads the vector's part once for them. So many lanes with so few rows have enough loads on their way without
 //! workgroup memory between.
 
-use super::format::{Format, Q8_1_BYTES, SEGMENT};
-use super::lanes::{TEAM, Team, local_id, sum_of_each, workgroup_size, write_sums};
-use super::mul_vec::{Matrix, Vectors, add_product, dot, scale_and_sum, sum};
+use crate::quantized::formats::{Format, Q8_1_BYTES, SEGMENT};
+use crate::quantized::lanes::{SUBGROUP, Subgroup, local_id, sum_of_each, workgroup_size, write_sums};
+use crate::quantized::mul_vec::{Matrix, Vectors, add_product, dot, scale_and_sum, sum};
 use amdgpu_device::grid::{workgroup_id_x, workgroups_x};
 use amdgpu_device::memory::store;
 use amdgpu_device::unroll;
 use amdgpu_device::workgroup::fixed_memory;
 
 /// Most segments of a chunk.
-pub(super) const MOST: usize = 4;
+pub(in crate::quantized) const MOST: usize = 4;
 /// Rows of a workgroup.
-pub(super) const ROWS: usize = 4;
+pub(in crate::quantized) const ROWS: usize = 4;
 
 /// Whether a format is best loaded directly: of large blocks at odd places each load would touch many lines of the cache.
-pub(super) const fn pays<F: Format>() -> bool {
+pub(in crate::quantized) const fn pays<F: Format>() -> bool {
     F::ELEMENTS == 32 || F::BYTES.is_multiple_of(4)
 }
 
 /// Lanes of a workgroup: more where they load more than 16 bytes of each row.
-pub(super) const fn lanes<F: Format>() -> usize {
+pub(in crate::quantized) const fn lanes<F: Format>() -> usize {
     if F::ELEMENTS == 32 && F::BYTES > 32 { 128 } else { 64 }
 }
 
@@ -32,8 +32,8 @@ pub(super) const fn lanes<F: Format>() -> usize {
 /// # Safety
 /// The matrix has whole blocks, at least one in a row, the vector has as many elements, `out` holds the results.
 #[inline(always)]
-pub(super) unsafe fn mul_vec<F: Format>(matrix: Matrix, vector: Vectors, out: *mut f32) {
-    let (team, lanes) = (Team::mine(), workgroup_size());
+pub(in crate::quantized) unsafe fn mul_vec<F: Format>(matrix: Matrix, vector: Vectors, out: *mut f32) {
+    let (subgroup, lanes) = (Subgroup::mine(), workgroup_size());
     let blocks = matrix.columns / F::ELEMENTS;
     let chunks = blocks * F::CHUNKS;
     let row_bytes = blocks as usize * F::BYTES;
@@ -59,20 +59,20 @@ pub(super) unsafe fn mul_vec<F: Format>(matrix: Matrix, vector: Vectors, out: *m
                 now.add(&mut sums);
                 at += lanes;
             }
-            let shares = shared.add(team.number as usize * ROWS);
-            if lanes.is_multiple_of(TEAM) {
+            let shares = shared.add(subgroup.number as usize * ROWS);
+            if lanes.is_multiple_of(SUBGROUP) {
                 let sum = sum_of_each(sums);
-                if team.lane.is_multiple_of(8) {
-                    shares.add(team.lane as usize / 8).write(sum);
+                if subgroup.lane.is_multiple_of(8) {
+                    shares.add(subgroup.lane as usize / 8).write(sum);
                 }
             } else {
                 // First all sums, whose steps then do not wait for each other.
-                let sums = sums.map(|sum| team.sum(sum));
-                if team.lane == 0 {
+                let sums = sums.map(|sum| subgroup.sum(sum));
+                if subgroup.lane == 0 {
                     store(shares, sums);
                 }
             }
-            write_sums::<ROWS>(shared, team.count, out.add(first as usize), matrix.rows - first);
+            write_sums::<ROWS>(shared, subgroup.count, out.add(first as usize), matrix.rows - first);
         }
         first += workgroups_x() * ROWS as u32;
     }
@@ -136,7 +136,7 @@ const fn together<F: Format>() -> u32 {
 }
 
 /// The vector's part for the segments of a chunk.
-pub(super) struct Part<F> {
+pub(in crate::quantized) struct Part<F> {
     bytes: [[u32; 4]; MOST],
     /// What the products of the quants' biases come to, and scales and sums; of the first of each [`together`] segments.
     start: [i32; MOST],
@@ -147,7 +147,10 @@ pub(super) struct Part<F> {
 impl<F: Format> Part<F> {
     /// Of these bytes of each segment. `scale_and_sum` gives those of segment `s`, whose bytes have this sum.
     #[inline(always)]
-    pub(super) fn new(bytes: [[u32; 4]; MOST], scale_and_sum: impl Fn(u32, f32) -> (f32, f32)) -> Self {
+    pub(in crate::quantized) fn new(
+        bytes: [[u32; 4]; MOST],
+        scale_and_sum: impl Fn(u32, f32) -> (f32, f32),
+    ) -> Self {
         const { assert!(F::SEGMENTS as usize <= MOST) };
         let (mut start, mut factors) = ([0; MOST], [(0.0, 0.0); MOST]);
         let mut s = 0;
@@ -170,7 +173,7 @@ impl<F: Format> Part<F> {
 
     /// `to` plus the products with a row's chunk.
     #[inline(always)]
-    pub(super) fn add(&self, bits: &F::Bits<4>, header: F::Header, chunk: u32, to: f32) -> f32 {
+    pub(in crate::quantized) fn add(&self, bits: &F::Bits<4>, header: F::Header, chunk: u32, to: f32) -> f32 {
         let mut to = to;
         let mut s = 0;
         while s < F::SEGMENTS {

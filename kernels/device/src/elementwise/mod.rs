@@ -8,7 +8,7 @@
 //!   A lane takes some: a tensor of stride 1 is one load, a broadcast one is read once, any
 //!   other is gathered, at one 32-bit division per block and outer dimension.
 //! - **elements**: the same if they do not, with a division per element.
-//! - **tiles** ([`zip_tiled`] only, for functions cheap enough to stand there once more for each element of a
+//! - **tiles** ([`map_tiled`] only, for functions cheap enough to stand there once more for each element of a
 //!   tile): a tensor is contiguous along another dimension than the output is. A lane takes
 //!   a square of up to 4 by 4 elements, loads each tensor along its own contiguous dimension and transposes in
 //!   registers; the 64 lanes of a patch cover whole cache lines in both directions. It needs no workgroup
@@ -24,15 +24,15 @@ use core::mem::MaybeUninit;
 use crate::grid::{global_id_x, global_size_x};
 use crate::layout::Layout;
 use crate::memory::{is_aligned, load, store};
-use crate::{Scalar, forget, forget_uniform};
-use called::Way;
+use crate::{Scalar, opaque, opaque_uniform};
 use fetch::Raw;
-use tile::zip_tiles;
+use outlined::AccessPath;
+use tile::map_tiles;
 
-mod called;
+mod collapsed;
 mod fetch;
+mod outlined;
 mod tile;
-mod walk;
 
 /// How many elements a lane takes of a launch where it reads or writes elements of these types: four blocks.
 pub const fn per_lane<T: Scalar, U: Scalar>() -> usize {
@@ -230,7 +230,7 @@ inputs!(3: A 0, B 1, C 2);
 /// Each input holds what the layout addresses, `out` holds `numel` elements. An input may be `out` itself if the
 /// layout is contiguous in it; else they do not overlap.
 #[inline(always)]
-pub unsafe fn zip<const K: usize, I: Inputs<K>, U: Scalar>(
+pub unsafe fn map<const K: usize, I: Inputs<K>, U: Scalar>(
     numel: usize,
     layout: Layout<K>,
     inputs: I,
@@ -238,15 +238,15 @@ pub unsafe fn zip<const K: usize, I: Inputs<K>, U: Scalar>(
     f: impl Fn(I::Item) -> U,
 ) {
     // SAFETY: the caller's
-    unsafe { zip_any::<false, false, K, I, U>(numel, layout, inputs, out, f) }
+    unsafe { map_any::<false, false, K, I, U>(numel, layout, inputs, out, f) }
 }
 
-/// As [`zip`], for functions of many instructions: they stand there for half a block only, which is gone through twice.
+/// As [`map`], for functions of many instructions: they stand there for half a block only, which is gone through twice.
 ///
 /// # Safety
-/// As for [`zip`].
+/// As for [`map`].
 #[inline(always)]
-pub unsafe fn zip_long<const K: usize, I: Inputs<K>, U: Scalar>(
+pub unsafe fn map_long<const K: usize, I: Inputs<K>, U: Scalar>(
     numel: usize,
     layout: Layout<K>,
     inputs: I,
@@ -254,15 +254,15 @@ pub unsafe fn zip_long<const K: usize, I: Inputs<K>, U: Scalar>(
     f: impl Fn(I::Item) -> U,
 ) {
     // SAFETY: the caller's
-    unsafe { zip_any::<false, { cfg!(target_arch = "amdgpu") }, K, I, U>(numel, layout, inputs, out, f) }
+    unsafe { map_any::<false, { cfg!(target_arch = "amdgpu") }, K, I, U>(numel, layout, inputs, out, f) }
 }
 
-/// As [`zip`], with tiles for transposed tensors.
+/// As [`map`], with tiles for transposed tensors.
 ///
 /// # Safety
-/// As for [`zip`].
+/// As for [`map`].
 #[inline(always)]
-pub unsafe fn zip_tiled<const K: usize, I: Inputs<K>, U: Scalar>(
+pub unsafe fn map_tiled<const K: usize, I: Inputs<K>, U: Scalar>(
     numel: usize,
     layout: Layout<K>,
     inputs: I,
@@ -270,15 +270,15 @@ pub unsafe fn zip_tiled<const K: usize, I: Inputs<K>, U: Scalar>(
     f: impl Fn(I::Item) -> U,
 ) {
     // SAFETY: the caller's
-    unsafe { zip_any::<true, false, K, I, U>(numel, layout, inputs, out, f) }
+    unsafe { map_any::<true, false, K, I, U>(numel, layout, inputs, out, f) }
 }
 
-/// [`zip`], with the largest blocks that its types allow.
+/// [`map`], with the largest blocks that its types allow.
 ///
 /// # Safety
-/// As for [`zip`].
+/// As for [`map`].
 #[inline(always)]
-unsafe fn zip_any<const TILED: bool, const LONG: bool, const K: usize, I: Inputs<K>, U: Scalar>(
+unsafe fn map_any<const TILED: bool, const LONG: bool, const K: usize, I: Inputs<K>, U: Scalar>(
     numel: usize,
     layout: Layout<K>,
     inputs: I,
@@ -289,10 +289,10 @@ unsafe fn zip_any<const TILED: bool, const LONG: bool, const K: usize, I: Inputs
     unsafe {
         // In a `const` block the compiler makes the one arm only.
         match const { block(widest(I::WIDEST, width::<U>()), narrowest(I::NARROWEST, width::<U>())) } {
-            2 => zip_blocks::<TILED, LONG, K, 2, 2, I, U>(numel, layout, inputs, out, f),
-            4 => zip_blocks::<TILED, LONG, K, 4, 4, I, U>(numel, layout, inputs, out, f),
-            8 => zip_blocks::<TILED, LONG, K, 8, 4, I, U>(numel, layout, inputs, out, f),
-            _ => zip_blocks::<TILED, LONG, K, 16, 4, I, U>(numel, layout, inputs, out, f),
+            2 => map_blocks::<TILED, LONG, K, 2, 2, I, U>(numel, layout, inputs, out, f),
+            4 => map_blocks::<TILED, LONG, K, 4, 4, I, U>(numel, layout, inputs, out, f),
+            8 => map_blocks::<TILED, LONG, K, 8, 4, I, U>(numel, layout, inputs, out, f),
+            _ => map_blocks::<TILED, LONG, K, 16, 4, I, U>(numel, layout, inputs, out, f),
         }
     }
 }
@@ -300,9 +300,9 @@ unsafe fn zip_any<const TILED: bool, const LONG: bool, const K: usize, I: Inputs
 /// `N` elements of a block, `S` by `S` of a tile.
 ///
 /// # Safety
-/// As for [`zip`].
+/// As for [`map`].
 #[inline(always)]
-unsafe fn zip_blocks<
+unsafe fn map_blocks<
     const TILED: bool,
     const LONG: bool,
     const K: usize,
@@ -325,10 +325,10 @@ unsafe fn zip_blocks<
         t += 1;
     }
     let tensors = Tensors { numel, num_dims: layout.num_dims(), info: layout.info(), at: inputs.starts() };
-    let way = Way::of(tensors);
+    let way = AccessPath::of(tensors);
     // SAFETY: the caller's
     unsafe {
-        if const { TILED } && whole && layout.num_dims() > 1 && zip_tiles::<K, S, I, U>(&way, inputs, out, &f)
+        if const { TILED } && whole && layout.num_dims() > 1 && map_tiles::<K, S, I, U>(&way, inputs, out, &f)
         {
             return;
         }
@@ -386,7 +386,7 @@ unsafe fn write<
         let mut elements = unsafe { queue[0].assume_init() };
         let mut results = [U::ZERO; N];
         if const { LONG } {
-            let mut halves = forget_uniform(2);
+            let mut halves = opaque_uniform(2);
             while halves > 0 {
                 skip(&mut results, N / 2);
                 unroll!(block N / 2, J => results[N / 2 + J] = f(I::pick::<N>(&elements, J)));
@@ -425,7 +425,7 @@ fn conceal<B>(block: &mut MaybeUninit<B>) {
     // SAFETY: a block is whole words
     unroll!(block size_of::<B>() / 4, W => unsafe {
         let word = words.wrapping_add(W);
-        word.write_unaligned(forget(word.read_unaligned()));
+        word.write_unaligned(opaque(word.read_unaligned()));
     });
 }
 

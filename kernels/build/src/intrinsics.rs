@@ -10,8 +10,10 @@ use crate::compile::Target;
 /// The module for a target. Without layout and triple: llvm-link takes those of the kernels.
 pub fn module(target: Target) -> String {
     let by_hand = match target {
-        Target::Amdgpu(gfx) => [include_str!("shim/amdgpu.ll"), dot2(gfx), dot4(gfx), matrix(gfx)].concat(),
-        Target::Nvptx => include_str!("shim/nvptx.ll").to_owned(),
+        Target::Amdgpu(gfx) => {
+            [include_str!("intrinsics/amdgpu.ll"), dot2(gfx), dot4(gfx), matrix(gfx)].concat()
+        }
+        Target::Nvptx => include_str!("intrinsics/nvptx.ll").to_owned(),
     };
     by_hand + &atomics(target)
 }
@@ -112,16 +114,16 @@ fn atomics(target: Target) -> String {
 
 fn dot2(gfx: Gfx) -> &'static str {
     match (gfx.generation(), gfx.isa()) {
-        (Generation::Cdna, _) | (_, Gfx::Gfx1010) => include_str!("shim/no_dot2.ll"),
-        _ => include_str!("shim/dot2.ll"),
+        (Generation::Cdna, _) | (_, Gfx::Gfx1010) => include_str!("intrinsics/no_dot2.ll"),
+        _ => include_str!("intrinsics/dot2.ll"),
     }
 }
 
 fn dot4(gfx: Gfx) -> &'static str {
     match (gfx.generation(), gfx.isa()) {
-        (_, Gfx::Gfx1010) => include_str!("shim/no_dot4.ll"),
-        (Generation::Gfx11 | Generation::Gfx12, _) => include_str!("shim/sudot4.ll"),
-        _ => include_str!("shim/sdot4.ll"),
+        (_, Gfx::Gfx1010) => include_str!("intrinsics/no_dot4.ll"),
+        (Generation::Gfx11 | Generation::Gfx12, _) => include_str!("intrinsics/sudot4.ll"),
+        _ => include_str!("intrinsics/sdot4.ll"),
     }
 }
 
@@ -130,13 +132,15 @@ fn matrix(gfx: Gfx) -> &'static str {
     match (gfx.generation(), gfx.isa()) {
         // gfx908 has no matrix instructions for f64, and whether there are any is one constant for all types.
         (_, Gfx::Gfx906 | Gfx::Gfx908) => {
-            concat!(include_str!("shim/no_matrix.ll"), include_str!("shim/no_matrix64.ll"))
+            concat!(include_str!("intrinsics/no_matrix.ll"), include_str!("intrinsics/no_matrix64.ll"))
         }
         (Generation::Cdna, Gfx::Gfx90a) => {
-            concat!(include_str!("shim/mfma.ll"), include_str!("shim/mfma_i8.ll"))
+            concat!(include_str!("intrinsics/mfma.ll"), include_str!("intrinsics/mfma_i8.ll"))
         }
-        (Generation::Cdna, _) => concat!(include_str!("shim/mfma.ll"), include_str!("shim/mfma_i8_wide.ll")),
-        (Generation::Gfx11, _) => include_str!("shim/wmma.ll"),
-        (Generation::Gfx10 | Generation::Gfx12, _) => include_str!("shim/no_matrix.ll"),
+        (Generation::Cdna, _) => {
+            concat!(include_str!("intrinsics/mfma.ll"), include_str!("intrinsics/mfma_i8_wide.ll"))
+        }
+        (Generation::Gfx11, _) => include_str!("intrinsics/wmma.ll"),
+        (Generation::Gfx10 | Generation::Gfx12, _) => include_str!("intrinsics/no_matrix.ll"),
     }
 }

@@ -6,24 +6,24 @@
 #![allow(improper_ctypes_definitions)]
 
 use super::Tensors;
+use super::collapsed::CollapsedLayout;
 use super::fetch::{self, Fetched, Raw};
 use super::tile::{self, Square};
-use super::walk::Walk;
 
 /// The way through tensors: what depends on the layout alone is found out once, or, where functions are called, by each.
-pub(super) struct Way<const K: usize> {
+pub(super) struct AccessPath<const K: usize> {
     tensors: Tensors<K>,
     #[cfg(not(target_arch = "amdgpu"))]
-    walk: Walk<K>,
+    walk: CollapsedLayout<K>,
 }
 
-impl<const K: usize> Way<K> {
+impl<const K: usize> AccessPath<K> {
     #[inline(always)]
     pub(super) fn of(tensors: Tensors<K>) -> Self {
-        Way {
+        AccessPath {
             tensors,
             #[cfg(not(target_arch = "amdgpu"))]
-            walk: Walk::of(tensors),
+            walk: CollapsedLayout::of(tensors),
         }
     }
 
@@ -58,7 +58,7 @@ impl<const K: usize> Way<K> {
 }
 
 /// # Safety
-/// [`Way::fetch`]'s
+/// [`AccessPath::fetch`]'s
 #[cfg(target_arch = "amdgpu")]
 #[inline(never)]
 unsafe extern "unadjusted" fn fetch<const K: usize, const N: usize, R: Raw<K>>(
@@ -71,12 +71,12 @@ unsafe extern "unadjusted" fn fetch<const K: usize, const N: usize, R: Raw<K>>(
     let tensors = tensors.uniform();
     let (whole, step) = (uniform_u32(u32::from(whole)) != 0, uniform_usize(step));
     // SAFETY: the caller's
-    unsafe { fetch::fetch::<K, N, R>(&Walk::of(tensors), R::at(tensors.at), whole, unit, step) }
+    unsafe { fetch::fetch::<K, N, R>(&CollapsedLayout::of(tensors), R::at(tensors.at), whole, unit, step) }
 }
 
 #[cfg(target_arch = "amdgpu")]
 #[inline(never)]
 extern "unadjusted" fn square<const K: usize, const S: usize>(tensors: Tensors<K>, lane: usize) -> Square<K> {
-    let walk = Walk::of(tensors.uniform());
+    let walk = CollapsedLayout::of(tensors.uniform());
     tile::square::<K, S>(&walk, &walk.tiling(S), lane)
 }

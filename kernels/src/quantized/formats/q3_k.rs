@@ -1,5 +1,5 @@
-use super::nibbles::{byte, half};
 use super::{Format, Scale};
+use crate::quantized::nibbles::{byte, half};
 use amdgpu_device::bytes::load_words;
 
 /// 32 bytes with the third bit of each element, 64 bytes of two bits, 16 scales of six bits in 12 bytes, `d: f16`.

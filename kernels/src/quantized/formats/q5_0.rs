@@ -1,5 +1,5 @@
-use super::nibbles::{fifth_bits, half, nibbles};
 use super::{Format, Scale};
+use crate::quantized::nibbles::{fifth_bits, half, nibbles};
 use amdgpu_device::bytes::{load_after_half, load_words};
 use amdgpu_device::f16;
 

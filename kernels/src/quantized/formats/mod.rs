@@ -1,6 +1,30 @@
-//! What a format is to the kernels.
+//! What a format is to the kernels, and the formats: a file each, and nothing else.
 
-use super::nibbles::minus;
+use crate::quantized::nibbles::minus;
+
+mod q2_k;
+mod q3_k;
+mod q4_0;
+mod q4_1;
+mod q4_k;
+mod q5_0;
+mod q5_1;
+mod q5_k;
+mod q6_k;
+mod q8_0;
+mod q8_k;
+
+pub use q2_k::Q2K;
+pub use q3_k::Q3K;
+pub use q4_0::Q4_0;
+pub use q4_1::Q4_1;
+pub use q4_k::Q4K;
+pub use q5_0::Q5_0;
+pub use q5_1::Q5_1;
+pub use q5_k::Q5K;
+pub use q6_k::Q6K;
+pub use q8_0::Q8_0;
+pub use q8_k::Q8K;
 
 /// Elements of a segment: no format changes its scale within one.
 pub const SEGMENT: u32 = 16;

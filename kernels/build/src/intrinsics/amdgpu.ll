@@ -1,4 +1,4 @@
-; What amdgpu-device declares in shim.rs, for amdgcn.
+; What amdgpu-device declares in intrinsics.rs, for amdgcn.
 
 @amdgpu_device_dynamic = external addrspace(3) global [0 x i8], align 16
 
@@ -154,7 +154,7 @@ define linkonce_odr hidden i32 @amdgpu_device_uniform_in_workgroup(i32 %value) a
 
 declare i32 @llvm.amdgcn.readfirstlane.i32(i32) convergent nounwind memory(none)
 
-define linkonce_odr hidden i32 @amdgpu_device_forget(i32 %x) alwaysinline nounwind {
+define linkonce_odr hidden i32 @amdgpu_device_opaque(i32 %x) alwaysinline nounwind {
   %same = call i32 asm sideeffect "", "=v,0"(i32 %x)
   ret i32 %same
 }
@@ -166,12 +166,12 @@ define linkonce_odr hidden ptr @amdgpu_device_global(i64 %address) alwaysinline 
   ret ptr %same
 }
 
-define linkonce_odr hidden void @amdgpu_device_keep_order() alwaysinline convergent nounwind {
+define linkonce_odr hidden void @amdgpu_device_sched_barrier() alwaysinline convergent nounwind {
   call void @llvm.amdgcn.sched.barrier(i32 0)
   ret void
 }
 
-define linkonce_odr hidden i64 @amdgpu_device_forget_uniform(i64 %x) alwaysinline nounwind {
+define linkonce_odr hidden i64 @amdgpu_device_opaque_uniform(i64 %x) alwaysinline nounwind {
   %same = call i64 asm sideeffect "", "=s,0"(i64 %x)
   ret i64 %same
 }

@@ -1,7 +1,7 @@
 //! Tiles: squares of elements, transposed in registers.
 
-use super::called::Way;
-use super::walk::{NONE, Walk, advance};
+use super::collapsed::{CollapsedLayout, NONE, advance};
+use super::outlined::AccessPath;
 use super::{Inputs, unroll};
 use crate::Scalar;
 use crate::grid::{global_id_x, global_size_x};
@@ -21,7 +21,7 @@ pub(super) struct Tiling<const K: usize> {
     lanes: usize,
 }
 
-impl<const K: usize> Walk<K> {
+impl<const K: usize> CollapsedLayout<K> {
     #[inline(always)]
     pub(super) fn tiling(&self, s: usize) -> Tiling<K> {
         let mut tiling = Tiling { along: 0, across: [false; K], step: [0; K], lanes: 0 };
@@ -120,7 +120,7 @@ pub(super) struct Square<const K: usize> {
 /// The square of a lane.
 #[inline(always)]
 pub(super) fn square<const K: usize, const S: usize>(
-    walk: &Walk<K>,
+    walk: &CollapsedLayout<K>,
     tiling: &Tiling<K>,
     lane: usize,
 ) -> Square<K> {
@@ -143,10 +143,10 @@ pub(super) fn square<const K: usize, const S: usize>(
 /// Whether there are tiles; if so, it is done.
 ///
 /// # Safety
-/// As for [`zip`](super::zip), with vectors of `S` elements at the beginnings of all tensors.
+/// As for [`map`](super::map), with vectors of `S` elements at the beginnings of all tensors.
 #[inline(always)]
-pub(super) unsafe fn zip_tiles<const K: usize, const S: usize, I: Inputs<K>, U: Scalar>(
-    way: &Way<K>,
+pub(super) unsafe fn map_tiles<const K: usize, const S: usize, I: Inputs<K>, U: Scalar>(
+    way: &AccessPath<K>,
     inputs: I,
     out: *mut U,
     f: impl Fn(I::Item) -> U,

@@ -1,5 +1,5 @@
-use super::nibbles::{SixBits, nibbles};
 use super::{Format, Scale};
+use crate::quantized::nibbles::{SixBits, nibbles};
 use amdgpu_device::bytes::load_aligned;
 
 /// `d, dmin: f16`, 12 bytes with scale and minimum of each 32 elements, 32 bytes with the fifth bit of each element,

@@ -4,10 +4,11 @@
 //! within a unit of 16 or 32 columns is any, as long as rows and vectors have the same, so that a lane takes words that
 //! lie side by side. The warps' sums are added in workgroup memory.
 
-use super::format::{Format, Q8_1_BYTES, SEGMENT, Scale};
-use super::lanes::{local_id, warp, workgroup_size};
-use super::mul_vec::{Matrix, Vectors, memory_for};
-use super::nibbles::{high_half, low_half};
+use crate::quantized::formats::{Format, Q8_1_BYTES, SEGMENT, Scale};
+use crate::quantized::lanes::{local_id, warp, workgroup_size};
+use crate::quantized::mul_vec::{Matrix, Vectors, memory_for};
+use crate::quantized::nibbles::{high_half, low_half};
+use crate::quantized::{GROUP, ONES};
 use amdgpu_device::bytes::tile as multiply;
 use amdgpu_device::grid::{workgroup_id_x, workgroups_x};
 use amdgpu_device::math::fma;
@@ -20,12 +21,8 @@ const TILES: usize = 2;
 const ROWS: u32 = 16 * TILES as u32;
 /// Columns of a step.
 const STEP: u32 = 256;
-/// Columns that share a scale of a vector.
-const GROUP: u32 = 32;
 /// 1.5 · 2^23: an integer of up to 22 bits added to its bits is that integer added to it.
 const MAGIC: f32 = 12_582_912.0;
-/// Four times 1, as bytes.
-const ONES: u32 = 0x0101_0101;
 
 /// A lane's sums: of rows l div 4 and l div 4 + 8 of each tile with vectors 2·(l mod 4) and the next.
 type Sums = [[f32; 4]; TILES];
@@ -35,7 +32,7 @@ type Sums = [[f32; 4]; TILES];
 /// # Safety
 /// The matrix has whole blocks, the vectors have as many elements, `out` holds the results.
 #[inline(always)]
-pub(super) unsafe fn mul_vec<F: Format, const VECTORS: usize>(
+pub(in crate::quantized) unsafe fn mul_vec<F: Format, const VECTORS: usize>(
     matrix: Matrix,
     vectors: Vectors,
     out: *mut f32,
@@ -148,7 +145,7 @@ unsafe fn heads<const VECTORS: usize>(vectors: Vectors, step: u32, groups: u32, 
         // SAFETY: the caller's
         unsafe { of_lane::<VECTORS>(vectors, group, lane).read() }
     });
-    let of = |half: u32, group: u32| [0, 4].map(|next| half.read(lane % 4 * 8 + next + group));
+    let of = |half: u32, group: u32| [0, 4].map(|next| half.shuffle(lane % 4 * 8 + next + group));
     [of(low, 0), of(low, 1), of(low, 2), of(low, 3), of(high, 0), of(high, 1), of(high, 2), of(high, 3)]
 }
 

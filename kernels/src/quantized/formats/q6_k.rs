@@ -1,5 +1,5 @@
-use super::nibbles::{half, nibbles};
 use super::{Format, Scale};
+use crate::quantized::nibbles::{half, nibbles};
 use amdgpu_device::bytes::{byte_f32, load_words};
 
 /// 128 bytes of nibbles, 64 bytes of two bits, 16 scales (signed bytes), `d: f16`.

@@ -1,4 +1,4 @@
-; What amdgpu-device declares in shim.rs, for nvptx64.
+; What amdgpu-device declares in intrinsics.rs, for nvptx64.
 
 @amdgpu_device_dynamic = external addrspace(3) global [0 x i8], align 16
 
@@ -123,7 +123,7 @@ define linkonce_odr hidden i64 @amdgpu_device_load_constant(ptr %address) always
   ret i64 %value
 }
 
-define linkonce_odr hidden i32 @amdgpu_device_forget(i32 %x) alwaysinline nounwind {
+define linkonce_odr hidden i32 @amdgpu_device_opaque(i32 %x) alwaysinline nounwind {
   %same = call i32 asm sideeffect "", "=r,0"(i32 %x)
   ret i32 %same
 }
@@ -144,7 +144,7 @@ define linkonce_odr hidden void @amdgpu_device_stores_once() alwaysinline nounwi
   ret void
 }
 
-define linkonce_odr hidden i64 @amdgpu_device_forget_uniform(i64 %x) alwaysinline nounwind {
+define linkonce_odr hidden i64 @amdgpu_device_opaque_uniform(i64 %x) alwaysinline nounwind {
   %same = call i64 asm sideeffect "", "=l,0"(i64 %x)
   ret i64 %same
 }

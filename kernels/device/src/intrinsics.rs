@@ -1,4 +1,4 @@
-//! Functions that Rust cannot say, written as LLVM IR in amdgpu-build (`shim.rs` there) and linked before the
+//! Functions that Rust cannot say, written as LLVM IR in amdgpu-build (`intrinsics.rs` there) and linked before the
 //! optimiser runs, so that all of them are inlined.
 
 #[cfg(any(target_arch = "amdgpu", target_arch = "nvptx64"))]
@@ -43,9 +43,9 @@ unsafe extern "C" {
     pub(crate) fn amdgpu_device_atomic_add_u64(address: *mut u64, value: u64) -> u64;
     pub(crate) fn amdgpu_device_atomic_load_u32(address: *const u32) -> u32;
     /// The same number, hidden from the compiler.
-    pub(crate) fn amdgpu_device_forget(x: u32) -> u32;
+    pub(crate) fn amdgpu_device_opaque(x: u32) -> u32;
     /// The same number, hidden from the compiler; all lanes have the same.
-    pub(crate) fn amdgpu_device_forget_uniform(x: usize) -> usize;
+    pub(crate) fn amdgpu_device_opaque_uniform(x: usize) -> usize;
     /// Whether the target has the matrix instructions below; a constant.
     pub(crate) fn amdgpu_device_has_matrix() -> bool;
     /// Adds the products of 64 bytes of k of 16 rows of A and B: `sums` has the lane's results, `a` and `b` the
@@ -81,7 +81,7 @@ unsafe extern "C" {
     /// The same address, in global memory.
     pub(crate) fn amdgpu_device_global(address: usize) -> *const u8;
     /// No instruction is scheduled across.
-    pub(crate) fn amdgpu_device_keep_order();
+    pub(crate) fn amdgpu_device_sched_barrier();
     pub(crate) fn amdgpu_device_workgroup_size_x() -> u32;
     pub(crate) fn amdgpu_device_workgroup_size_y() -> u32;
     pub(crate) fn amdgpu_device_workgroup_size_z() -> u32;

@@ -1,5 +1,5 @@
-use super::nibbles::half;
 use super::{Format, Scale};
+use crate::quantized::nibbles::half;
 use amdgpu_device::bytes::{load_after_half, load_words};
 use amdgpu_device::f16;
 

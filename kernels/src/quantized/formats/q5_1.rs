@@ -1,5 +1,5 @@
-use super::nibbles::{fifth_bits, high_half, low_half, nibbles};
 use super::{Format, Scale};
+use crate::quantized::nibbles::{fifth_bits, high_half, low_half, nibbles};
 use amdgpu_device::bytes::load_aligned;
 
 /// `d, m: f16`, a word with the fifth bit of each element, 16 bytes of nibbles as in q4_0. Element: `d · quant + m`.

@@ -2,10 +2,10 @@
 
 use core::mem::MaybeUninit;
 
-use super::walk::Walk;
+use super::collapsed::CollapsedLayout;
 use super::{Inputs, in_flight, unroll};
 use crate::memory::load;
-use crate::{Bits, forget_uniform};
+use crate::{Bits, opaque_uniform};
 
 /// Most words of blocks that a function returns. A structure of 32 words at most is in registers.
 const WORDS: usize = 24;
@@ -246,7 +246,7 @@ fn pack<T: Bits, const N: usize>(elements: [T; N], words: &mut Words, to: usize)
 fn global<T>(start: *const u8) -> *const T {
     #[cfg(target_arch = "amdgpu")]
     // SAFETY: touches no memory
-    let start = unsafe { crate::shim::amdgpu_device_global(start as usize) };
+    let start = unsafe { crate::intrinsics::amdgpu_device_global(start as usize) };
     start.cast()
 }
 
@@ -268,7 +268,7 @@ const fn has_rows<const K: usize, const N: usize, R: Raw<K>>() -> bool {
 /// The tensors hold what the layout addresses.
 #[inline(always)]
 pub(super) unsafe fn fetch<const K: usize, const N: usize, R: Raw<K>>(
-    walk: &Walk<K>,
+    walk: &CollapsedLayout<K>,
     inputs: R,
     whole: bool,
     unit: usize,
@@ -331,7 +331,7 @@ pub(super) unsafe fn fetch<const K: usize, const N: usize, R: Raw<K>>(
 /// The inputs hold what the layout addresses, and each such element is one of its.
 #[inline(always)]
 unsafe fn by_element<const K: usize, const N: usize, R: Raw<K>>(
-    walk: &Walk<K>,
+    walk: &CollapsedLayout<K>,
     inputs: R,
     first: usize,
     step: usize,
@@ -339,7 +339,7 @@ unsafe fn by_element<const K: usize, const N: usize, R: Raw<K>>(
 ) {
     // A loop: written out it would be long.
     let mut from = first;
-    let mut left = forget_uniform(const { N / at_a_time::<K, N, R>() });
+    let mut left = opaque_uniform(const { N / at_a_time::<K, N, R>() });
     while left > 0 {
         // SAFETY: the caller's
         unsafe {

@@ -5,9 +5,9 @@
 //! scale; the minima with the vector's sum. Four lanes have words of the same chunks: each of them finds out the scales
 //! of one row.
 
-use super::format::{Format, SEGMENT, Scale};
-use super::lanes::{local_id, warp, workgroup_size, write_sums};
-use super::nibbles::floats;
+use crate::quantized::formats::{Format, SEGMENT, Scale};
+use crate::quantized::lanes::{local_id, warp, workgroup_size, write_sums};
+use crate::quantized::nibbles::floats;
 use amdgpu_device::grid::{workgroup_id_x, workgroups_x};
 use amdgpu_device::math::fma;
 use amdgpu_device::memory::load;
@@ -15,7 +15,7 @@ use amdgpu_device::wave::Lane;
 use amdgpu_device::workgroup::fixed_memory;
 
 /// Rows of a workgroup, and words of a chunk.
-pub(super) const ROWS: usize = 4;
+pub(in crate::quantized) const ROWS: usize = 4;
 /// Chunks of a step.
 const CHUNKS: u32 = 32 / ROWS as u32;
 /// Most segments of a chunk.
@@ -26,7 +26,7 @@ const MOST: usize = 4;
 /// # Safety
 /// The matrix has whole blocks, the vector has as many elements, `out` holds the results.
 #[inline(always)]
-pub(super) unsafe fn mul_vec<F: Format>(
+pub(in crate::quantized) unsafe fn mul_vec<F: Format>(
     matrix: *const u8,
     vector: *const f32,
     out: *mut f32,
@@ -146,14 +146,14 @@ impl Sums {
                 let quants = floats::<F>(F::quants::<1>(&step.bits[r], 0, step.chunk, s));
                 let product =
                     fma(quants[3], y[3], fma(quants[2], y[2], fma(quants[1], y[1], quants[0] * y[0])));
-                let sum = fma(scale.read(quad + r as u32), product, self.rows[r]);
+                let sum = fma(scale.shuffle(quad + r as u32), product, self.rows[r]);
                 self.rows[r] = if inside { sum } else { self.rows[r] };
                 r += 1;
             }
             if const { F::MINIMUM } {
                 let mut of_segment = (y[0] + y[1]) + (y[2] + y[3]);
-                of_segment += of_segment.read(lane ^ 1);
-                of_segment += of_segment.read(lane ^ 2);
+                of_segment += of_segment.shuffle(lane ^ 1);
+                of_segment += of_segment.shuffle(lane ^ 2);
                 let own = fma(-minimum, of_segment, self.own);
                 self.own = if inside { own } else { self.own };
             }
@@ -167,15 +167,15 @@ impl Sums {
         let [a, b, c, d] = self.rows;
         // Each lane keeps the rows that it is to have, and gives the others.
         let odd = lane % 2 != 0;
-        let first = (if odd { b } else { a }) + (if odd { a } else { b }).read(lane ^ 1);
-        let second = (if odd { d } else { c }) + (if odd { c } else { d }).read(lane ^ 1);
+        let first = (if odd { b } else { a }) + (if odd { a } else { b }).shuffle(lane ^ 1);
+        let second = (if odd { d } else { c }) + (if odd { c } else { d }).shuffle(lane ^ 1);
         let upper = lane / 2 % 2 != 0;
         let mut sum =
-            (if upper { second } else { first }) + (if upper { first } else { second }).read(lane ^ 2);
+            (if upper { second } else { first }) + (if upper { first } else { second }).shuffle(lane ^ 2);
         sum += self.own;
         let mut distance = ROWS as u32;
         while distance < 32 {
-            sum += sum.read(lane ^ distance);
+            sum += sum.shuffle(lane ^ distance);
             distance *= 2;
         }
         sum

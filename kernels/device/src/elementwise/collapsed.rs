@@ -7,7 +7,7 @@ use crate::memory::is_aligned;
 pub(super) const NONE: u32 = u32::MAX;
 
 /// A way through tensors of one shape that have elements: no dimension is 0.
-pub(super) struct Walk<const K: usize> {
+pub(super) struct CollapsedLayout<const K: usize> {
     pub(super) layout: Layout<K>,
     pub(super) numel: usize,
     /// The innermost dimensions, as far as all tensors walk them as one: how many elements they have, and in which
@@ -25,13 +25,13 @@ pub(super) struct Walk<const K: usize> {
     pub(super) aligned: [bool; K],
 }
 
-impl<const K: usize> Walk<K> {
+impl<const K: usize> CollapsedLayout<K> {
     #[inline(always)]
     pub(super) fn of(Tensors { numel, num_dims, info, at }: Tensors<K>) -> Self {
         // SAFETY: it is that of a kernel's layout
         let layout = unsafe { Layout::new(num_dims, info) };
         let outer = layout.num_dims() as u32;
-        let mut walk = Walk {
+        let mut walk = CollapsedLayout {
             layout,
             numel,
             size: 1,

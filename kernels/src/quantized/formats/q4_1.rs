@@ -1,5 +1,5 @@
-use super::nibbles::{high_half, low_half, nibbles};
 use super::{Format, Scale};
+use crate::quantized::nibbles::{high_half, low_half, nibbles};
 use amdgpu_device::bytes::load_aligned;
 
 /// `d, m: f16`, 16 bytes of nibbles as in q4_0. Element: `d · nibble + m`.

@@ -1,5 +1,5 @@
-use super::nibbles::{byte, high_half, low_half};
 use super::{Format, Scale};
+use crate::quantized::nibbles::{byte, high_half, low_half};
 use amdgpu_device::bytes::load_aligned;
 
 /// 16 bytes with scale (low nibble) and minimum (high) of each 16 elements, 64 bytes of two bits, `d, dmin: f16`.

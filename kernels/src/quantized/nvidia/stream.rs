@@ -2,24 +2,24 @@
 //! by side at full speed, but not the words of blocks whose size is not a multiple of 16. And more bytes are on their way
 //! than registers have room for.
 //!
-//! Each team has a ring of its own. A step is as many blocks of a row as have a chunk for each lane.
+//! Each subgroup has a ring of its own. A step is as many blocks of a row as have a chunk for each lane.
 
-use super::format::Format;
-use super::lanes::{TEAM, Team};
+use crate::quantized::formats::Format;
+use crate::quantized::lanes::{SUBGROUP, Subgroup};
 use amdgpu_device::stream::{copy, end_group, meet, wait};
 use amdgpu_device::workgroup::fixed_memory;
 
-/// Rows of a team.
-pub(super) const ROWS: usize = 2;
-/// Most teams of a workgroup that have a ring.
-pub(super) const TEAMS: u32 = 8;
-/// Bytes of a team's ring.
-const RING: usize = 32 * 1024 / TEAMS as usize;
+/// Rows of a subgroup.
+pub(in crate::quantized) const ROWS: usize = 2;
+/// Most subgroups of a workgroup that have a ring.
+pub(in crate::quantized) const SUBGROUPS: u32 = 8;
+/// Bytes of a subgroup's ring.
+const RING: usize = 32 * 1024 / SUBGROUPS as usize;
 /// Bytes of one copy.
 const PIECE: usize = 16;
 
 /// What is done with a step of a matrix: a lane has one chunk of each row.
-pub(super) trait Work {
+pub(in crate::quantized) trait Work {
     /// What the lane needs for its chunk of all rows.
     type Part;
 
@@ -29,15 +29,15 @@ pub(super) trait Work {
     /// There is such a chunk.
     unsafe fn part(&self, at: u32) -> Self::Part;
 
-    /// Works on the lane's chunk of the team's rows from number `row` on, whose steps lie at the addresses given.
+    /// Works on the lane's chunk of the subgroup's rows from number `row` on, whose steps lie at the addresses given.
     ///
     /// # Safety
     /// The lane has one there.
     unsafe fn step<const R: usize>(&mut self, rows: [*const u8; R], row: usize, part: &Self::Part);
 }
 
-/// A team's rows on their way.
-pub(super) struct Stream<F> {
+/// A subgroup's rows on their way.
+pub(in crate::quantized) struct Stream<F> {
     /// Where the next step of each row begins, rounded down to a piece, of which this lane has one in so many.
     next: [*const u8; ROWS],
     /// What was rounded off. It stays the same, since steps are whole pieces.
@@ -46,13 +46,13 @@ pub(super) struct Stream<F> {
     left: u32,
     /// Blocks in all.
     blocks: u32,
-    team: Team,
+    subgroup: Subgroup,
     format: core::marker::PhantomData<F>,
 }
 
 impl<F: Format> Stream<F> {
     /// Blocks of a step.
-    const BLOCKS: u32 = TEAM / F::CHUNKS;
+    const BLOCKS: u32 = SUBGROUP / F::CHUNKS;
     /// Bytes of a step.
     const STEP: usize = Self::BLOCKS as usize * F::BYTES;
     /// Pieces in which a step lies.
@@ -69,20 +69,21 @@ impl<F: Format> Stream<F> {
     /// Begins to copy `blocks` blocks of each row.
     ///
     /// # Safety
-    /// There are as many, in a matrix that begins at a multiple of 16 bytes; there are [`TEAMS`] teams at most, of 32 lanes
+    /// There are as many, in a matrix that begins at a multiple of 16 bytes; there are [`SUBGROUPS`] subgroups at most, of 32 lanes
     /// each, and this one does not use its ring any more.
     #[inline(always)]
-    pub(super) unsafe fn new(rows: [*const u8; ROWS], blocks: u32, team: Team) -> Self {
+    pub(in crate::quantized) unsafe fn new(rows: [*const u8; ROWS], blocks: u32, subgroup: Subgroup) -> Self {
         const { assert!(Self::STEP.is_multiple_of(PIECE)) };
         const { assert!(2 * Self::AT_ONCE * Self::SLOT <= RING && Self::AHEAD as usize >= Self::TURNS) };
         let skip = rows.map(|row| row as usize as u32 % PIECE as u32);
         let mut next = rows;
         let mut r = 0;
         while r < ROWS {
-            next[r] = rows[r].wrapping_sub(skip[r] as usize).wrapping_add(team.lane as usize * PIECE);
+            next[r] = rows[r].wrapping_sub(skip[r] as usize).wrapping_add(subgroup.lane as usize * PIECE);
             r += 1;
         }
-        let mut stream = Stream { next, skip, left: blocks, blocks, team, format: core::marker::PhantomData };
+        let mut stream =
+            Stream { next, skip, left: blocks, blocks, subgroup, format: core::marker::PhantomData };
         let mut number = 0;
         while number < Self::AHEAD {
             // SAFETY: the caller's
@@ -95,9 +96,9 @@ impl<F: Format> Stream<F> {
     /// Where place number `place` of the ring has its row `r`.
     #[inline(always)]
     fn slot(&self, place: u32, r: usize) -> *mut u8 {
-        let team = self.team.number as usize * RING;
+        let subgroup = self.subgroup.number as usize * RING;
         fixed_memory::<32, u8>()
-            .wrapping_add(team + place as usize * (Self::AT_ONCE * Self::SLOT) + r * Self::SLOT)
+            .wrapping_add(subgroup + place as usize * (Self::AT_ONCE * Self::SLOT) + r * Self::SLOT)
     }
 
     /// Begins to copy the next step of a turn's rows, which is a group of copies even if there is nothing left.
@@ -110,16 +111,16 @@ impl<F: Format> Stream<F> {
         let mut i = 0;
         while i < Self::AT_ONCE {
             let r = turn * Self::AT_ONCE + i;
-            let to = self.slot(place, i).wrapping_add(self.team.lane as usize * PIECE);
+            let to = self.slot(place, i).wrapping_add(self.subgroup.lane as usize * PIECE);
             let from = self.next[r];
             // SAFETY: the caller's. What stands before a step and behind it in its pieces belongs to the matrix too, but
             // there is nothing behind the last one.
             unsafe {
                 if whole {
                     let mut k = 0;
-                    while k < Self::PIECES.div_ceil(TEAM) {
-                        if self.team.lane + k * TEAM < Self::PIECES {
-                            let at = (k * TEAM) as usize * PIECE;
+                    while k < Self::PIECES.div_ceil(SUBGROUP) {
+                        if self.subgroup.lane + k * SUBGROUP < Self::PIECES {
+                            let at = (k * SUBGROUP) as usize * PIECE;
                             copy(to.wrapping_add(at), from.wrapping_add(at));
                         }
                         k += 1;
@@ -128,7 +129,7 @@ impl<F: Format> Stream<F> {
                     let blocks = if self.left < Self::BLOCKS { self.left } else { Self::BLOCKS };
                     let end =
                         if blocks == 0 { 0 } else { self.skip[r] as usize + blocks as usize * F::BYTES };
-                    let first = self.team.lane as usize * PIECE;
+                    let first = self.subgroup.lane as usize * PIECE;
                     let mut at = first;
                     while at < end {
                         let (to, from) = (to.wrapping_add(at - first), from.wrapping_add(at - first));
@@ -138,7 +139,7 @@ impl<F: Format> Stream<F> {
                             // A whole piece would end behind the matrix.
                             copy_part(to, from, end - at);
                         }
-                        at += TEAM as usize * PIECE;
+                        at += SUBGROUP as usize * PIECE;
                     }
                 }
             }
@@ -156,11 +157,11 @@ impl<F: Format> Stream<F> {
     /// # Safety
     /// What it needs. All lanes of the wave come here.
     #[inline(always)]
-    pub(super) unsafe fn run(mut self, work: &mut impl Work) {
+    pub(in crate::quantized) unsafe fn run(mut self, work: &mut impl Work) {
         let chunks = self.blocks * F::CHUNKS;
         let (mut first, mut place) = (0, 0);
         while first < chunks {
-            let mine = first + self.team.lane;
+            let mine = first + self.subgroup.lane;
             // SAFETY: there is one
             let part = if mine < chunks { Some(unsafe { work.part(mine) }) } else { None };
             let mut turn = 0;
@@ -185,7 +186,7 @@ impl<F: Format> Stream<F> {
                 place = if place + 1 < Self::AHEAD { place + 1 } else { 0 };
                 turn += 1;
             }
-            first += TEAM;
+            first += SUBGROUP;
         }
     }
 

@@ -3,9 +3,9 @@
 //! The last query is at the position of the last key: query `i` of `n` is at `p = i + keys − n`. It sees the keys from `p − left`
 //! to `p + right`, as far as there are such, and those of each range of positions that `p` is in.
 
-use amdgpu_device::opaque;
 use amdgpu_device::math::fast::tanh;
 use amdgpu_device::matrix::RESULTS;
+use amdgpu_device::opaque;
 
 use crate::fragment::{Half, QUERIES, Results, column_of, now, query_of};
 use crate::problem::Problem;

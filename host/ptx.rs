@@ -24,6 +24,11 @@ const MAGIC: [u8; 8] = *b"NVPTXPK1";
 const MEMORY: u32 = 1 << 16;
 /// The most text that a group may have.
 const MAX_GROUP: u32 = 1 << 28;
+/// The end of a target's name that [`for_hopper`] is for.
+pub(crate) const HOPPER: &str = ":sm_90";
+/// What lines begin with that are for sm_90a alone, as comments of a text for all; and what those end with that it replaces.
+const FOR_HOPPER: &str = "//sm_90a ";
+const FOR_OTHERS: &str = "//sm_80";
 /// Lanes of a warp.
 const WARP: u32 = 32;
 /// Work-items of a workgroup, at most, of a kernel that does not say.
@@ -135,7 +140,11 @@ impl Text {
         };
         let text = text.get(place.start..place.start + place.bytes);
         let text = text.ok_or_else(|| self.refuse(name, "the packed text ends before its kernels do"))?;
-        let text = CString::new(text).map_err(|_| self.refuse(name, "the text has a zero byte"))?;
+        let text = match self.device.properties().target.ends_with(HOPPER) {
+            true => for_hopper(text),
+            false => Cow::Borrowed(text),
+        };
+        let text = CString::new(&*text).map_err(|_| self.refuse(name, "the text has a zero byte"))?;
         Ok(Cow::Owned(text))
     }
 
@@ -225,6 +234,26 @@ fn packed(
         }
     }
     Ok((Source::Packed { all, groups, places }, infos))
+}
+
+/// The text for sm_90a, whose own instructions (`wgmma`, larger `mma`) no other architecture has, if it has lines for that.
+fn for_hopper(text: &str) -> Cow<'_, str> {
+    if !text.contains(FOR_HOPPER) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    for line in text.split_inclusive('\n') {
+        if line.trim_end().ends_with(FOR_OTHERS) {
+            continue;
+        }
+        match line.trim_start().strip_prefix(FOR_HOPPER) {
+            Some(own) => out.push_str(own),
+            None if line.starts_with(".version ") => out.push_str(".version 8.0\n"),
+            None if line.starts_with(".target ") => out.push_str(".target sm_90a\n"),
+            None => out.push_str(line),
+        }
+    }
+    Cow::Owned(out)
 }
 
 fn unpack(packed: &[u8], bytes: usize) -> std::result::Result<String, Problem> {
@@ -345,6 +374,15 @@ mod tests {
         .visible .entry first(\n\t.param .u64 first_param_0,\n\t.param .u64 .ptr .align 1 first_param_1,\n\
         \t.param .f32 first_param_2,\n\t.param .align 8 .b8 first_param_3[24],\n\t.param .u8 first_param_4\n)\n\
         .maxntid 256, 2, 1 // @first\n{\n\tret;\n}\n.entry second\n{\n\tret;\n}\n";
+
+    #[test]
+    fn a_text_for_hopper_has_its_own_lines_in_place_of_others() {
+        let text = ".version 7.8\n.target sm_80\n\t// begin inline asm\n\t//sm_90a wide %r1;\n\tnarrow %r1; //sm_80\n\tadd %r2;\n";
+        let own = ".version 8.0\n.target sm_90a\n\t// begin inline asm\nwide %r1;\n\tadd %r2;\n";
+        assert_eq!(for_hopper(text), own);
+        let other = ".version 7.8\n.target sm_80\n\tadd %r2; //sm_80\n";
+        assert_eq!(for_hopper(other), other);
+    }
 
     #[test]
     fn a_text_says_what_its_kernels_take() {

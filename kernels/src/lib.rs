@@ -2,6 +2,7 @@
 //! object for each GPU.
 
 #![no_std]
+#![cfg_attr(target_arch = "nvptx64", feature(asm_experimental_arch))]
 #![warn(unreachable_pub)]
 
 #[cfg(feature = "affine")]

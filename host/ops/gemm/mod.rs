@@ -18,9 +18,11 @@
 //! `CANDLE_AMDGPU_BLAS` is 0; otherwise this crate's kernels do, and always those of matrices by a vector.
 
 mod blas;
+mod choice;
 
 use blas::Precision;
 pub(crate) use blas::forget;
+use choice::Choice;
 
 use crate::generated::{self, Slot};
 use crate::kernel::Kernel;
@@ -203,29 +205,6 @@ struct Plan {
     exchanged: bool,
 }
 
-/// Kernels of a type, by the tile that a workgroup computes: rows, columns, and what an element costs it beside one of
-/// the largest tile.
-const TILES: [(&str, usize, usize, f64); 3] =
-    [("128x128", 128, 128, 1.0), ("64x64", 64, 64, 1.15), ("64x16", 64, 16, 1.6)];
-
-/// Rows up to which a matrix by a vector takes fewer wave instructions in tiles of 64 by 16, of which one column is used, than in
-/// `gemv_{T}_along_k`, whose waves spend some 300 before and after a row whatever its length; benches/gemm.md has the counts. gfx12 is
-/// taken to be as gfx11, gfx908 and gfx94x as gfx90a.
-fn tiled_up_to(dtype: GemmType, target: &str) -> usize {
-    let [f16, bf16, f32, f64] = match target.get(..target.len().saturating_sub(2)) {
-        Some("gfx9") => [2048, 2048, 1024, 512],
-        Some("gfx11" | "gfx12") => [1024, 1024, 128, 64],
-        Some("gfx10") => [256, 128, 128, 64],
-        _ => [0; 4],
-    };
-    match dtype {
-        GemmType::F16 => f16,
-        GemmType::Bf16 => bf16,
-        GemmType::F32 => f32,
-        GemmType::F64 => f64,
-    }
-}
-
 impl Plan {
     fn new(config: &GemmConfig) -> Result<Plan> {
         config.check()?;
@@ -282,41 +261,16 @@ impl Plan {
         self.n == 1 && (self.a[0] == 1 || self.a[1] == 1)
     }
 
-    /// Whether rows are short enough for tiles, and tiles enough for all compute units.
-    fn fills_in_tiles(&self, dtype: GemmType, device: &Device) -> bool {
-        let tiles = self.m.div_ceil(64).saturating_mul(self.batch);
-        self.k <= tiled_up_to(dtype, device.arch()) && tiles >= device.properties().compute_units() as usize
-    }
-
-    /// The kernel that takes the least time.
-    fn kernel(&self, dtype: GemmType, device: &Device) -> Result<&'static Kernel> {
-        GEMM.known_kernel(&self.kernel_name(dtype, device))
-    }
-
-    /// Of a kernel for one column, or of the one whose tiles cost the least, those of a workgroup one after the other.
-    fn kernel_name(&self, dtype: GemmType, device: &Device) -> String {
-        // A single column is a matter of reading the matrix, 16 bytes at a time; if there are enough short rows, as of the keys of
-        // many heads of attention, tiles read it with fewer instructions.
-        match self.a {
-            [_, 1, _] if self.n == 1 && self.fills_in_tiles(dtype, device) => {
-                return format!("gemm_{dtype}_64x16");
-            }
-            [_, 1, _] if self.n == 1 => return format!("gemv_{dtype}_along_k"),
-            [1, _, _] if self.n == 1 => return format!("gemv_{dtype}_across"),
-            _ => {}
-        }
-        let units =
-            if device.is_emulated() { 1.0 } else { f64::from(device.properties().multiprocessors.max(1)) };
-        let cost = |(_, rows, columns, factor): &(&str, usize, usize, f64)| {
-            let tiles = self.m.div_ceil(*rows) as f64 * self.n.div_ceil(*columns) as f64 * self.batch as f64;
-            (tiles / units).ceil() * (rows * columns) as f64 * factor
-        };
-        let tile = TILES
-            .iter()
-            .filter(|tile| dtype != GemmType::F64 || tile.1 < 128)
-            .min_by(|a, b| cost(a).total_cmp(&cost(b)))
-            .map_or("64x64", |tile| tile.0);
-        format!("gemm_{dtype}_{tile}")
+    /// The kernel that takes the least time for A and B at these addresses, and how it is launched.
+    fn kernel(
+        &self,
+        dtype: GemmType,
+        device: &Device,
+        [a, b]: [usize; 2],
+    ) -> Result<(&'static Kernel, LaunchConfig)> {
+        let addresses = if self.exchanged { [b, a] } else { [a, b] };
+        let Choice { kernel, launch } = Choice::new(self, dtype, device, addresses);
+        Ok((GEMM.known_kernel(&kernel)?, launch))
     }
 
     /// The kernel's arguments.
@@ -382,11 +336,12 @@ pub fn gemm<T: GemmElement>(
             return Ok(());
         }
     }
-    let kernel = plan.kernel(T::TYPE, &on.device)?;
+    let (kernel, launch) =
+        plan.kernel(T::TYPE, &on.device, [a.memory().address as usize, b.memory().address as usize])?;
     let operands = [Slot::read::<T>(a), Slot::read::<T>(b)];
     let mut slots = plan.slots(T::TYPE, config, operands, Slot::write::<T>(c));
     // SAFETY: the plan's slots have the types of the kernel that it names for the operands' type.
-    unsafe { generated::launch(&GEMM, kernel, stream, LaunchConfig::auto(), &[], &mut slots) }
+    unsafe { generated::launch(&GEMM, kernel, stream, launch, &[], &mut slots) }
 }
 
 /// Enqueues matrix products on device addresses.
@@ -415,9 +370,10 @@ pub unsafe fn gemm_raw(
     }
     let operands = [Slot::value(a as usize), Slot::value(b as usize)];
     let mut slots = plan.slots(dtype, config, operands, Slot::value(c as usize));
-    let function = on.device.get_or_load_func(plan.kernel(dtype, &on.device)?.name, &GEMM)?;
+    let (kernel, launch) = plan.kernel(dtype, &on.device, [a as usize, b as usize])?;
+    let function = on.device.get_or_load_func(kernel.name, &GEMM)?;
     // SAFETY: there is an argument for each parameter, of its type; the rest is the caller's.
-    unsafe { function.launch_slots(stream, LaunchConfig::auto(), &mut slots) }
+    unsafe { function.launch_slots(stream, launch, &mut slots) }
 }
 
 /// Whether there are matrix products in TF32, which [`gemm_tf32_raw`] takes: on NVIDIA GPUs with cuBLAS.

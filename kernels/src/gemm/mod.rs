@@ -5,11 +5,12 @@
 //!
 //! A workgroup computes a tile of the result (`tile.rs`): its rows of `a` and columns of `b` go through workgroup memory
 //! (`shared.rs`), 64 bytes of each along k at a time, from where the waves multiply them: with matrix instructions
-//! where the target has them for the type, else with fused multiply-adds in registers.
+//! where the target has them for the type, else with fused multiply-adds in registers. NVIDIA GPUs have their own ways in `staged/`.
 
 pub mod experts;
 mod load;
 mod shared;
+mod staged;
 mod tile;
 mod vector;
 
@@ -17,11 +18,11 @@ use amdgpu_device::fused::Dot;
 use amdgpu_device::matrix::Matrix;
 use amdgpu_device::opaque_uniform;
 use amdgpu_device::prelude::*;
-use amdgpu_device::wave::Lane;
+use amdgpu_device::wave::Words;
 
 /// An element type of matrices.
-pub trait Element: Dot<Acc: Lane> + Matrix {}
-impl<T: Dot<Acc: Lane> + Matrix> Element for T {}
+pub trait Element: Dot<Acc: Words> + Matrix {}
+impl<T: Dot<Acc: Words> + Matrix> Element for T {}
 
 /// `$body` for each constant `$i` below `$n`, written out, so that arrays which it indexes are registers.
 macro_rules! unroll {
@@ -176,14 +177,27 @@ macro_rules! gemm {
 }
 gemm! {
     /// `c = alpha · a · b + beta · c`, for results that are large in both directions.
-    gemm_large "gemm_{T}_128x128" [f32 f16 bf16], 128, 128, 256, shared::bytes(128, 128),
+    gemm_large "gemm_{T}_128x128" [f32], 128, 128, 256, shared::bytes(128, 128),
         tile::matrix::<T, 128, 128, 256, true>;
+    /// `c = alpha · a · b + beta · c`, for results that are large in both directions. With 192 KiB of workgroup memory on sm_90a, operands
+    /// that lie in whole chunks of 16 bytes are multiplied in tiles of 256 by 128.
+    gemm_large_16 "gemm_{T}_128x128" [f16 bf16], 128, 128, 256, shared::bytes(128, 128), staged::wide::<T>;
     /// `c = alpha · a · b + beta · c`, for results of middle size.
     gemm_middle "gemm_{T}_64x64" [f32 f64 f16 bf16], 64, 64, 128, shared::bytes(64, 64),
         tile::matrix::<T, 64, 64, 128, true>;
     /// `c = alpha · a · b + beta · c`, for results of few columns.
     gemm_few "gemm_{T}_64x16" [f32 f64 f16 bf16], 64, 16, 64, shared::bytes(64, 16),
         tile::matrix::<T, 64, 16, 64, true>;
+    /// `c = alpha · a · b + beta · c`, with copies to workgroup memory that run several steps ahead on NVIDIA GPUs. Elsewhere it is
+    /// as the kernel of 64 by 64.
+    gemm_staged "gemm_{T}_staged" [f32 f16 bf16], 128, 128, 128, staged::bytes::<f32>(), staged::matrix::<T>;
+    /// `c = alpha · a · b + beta · c`, with copies to workgroup memory that run several steps ahead on NVIDIA GPUs. Elsewhere it is
+    /// as the kernel of 64 by 64.
+    gemm_staged_64 "gemm_{T}_staged" [f64], 128, 64, 128, staged::bytes::<f64>(), staged::matrix::<T>;
+    /// `c = alpha · a · b + beta · c`, for few columns, where k is contiguous in `a` and `b`: on NVIDIA GPUs as fast as `a` can be read.
+    /// Elsewhere, and where rows do not begin at multiples of 16 bytes, it is as the kernel for a single column.
+    gemm_thin "gemm_{T}_16x32" [f16 bf16], staged::thin::ROWS, staged::thin::COLUMNS, 256, staged::thin::BYTES,
+        staged::thin::matrix::<T>;
     /// `c = alpha · a · b + beta · c` without matrix instructions, which on gfx90a take subnormal f16 and bf16 as zeros.
     gemm_plain "gemm_plain_{T}" [f32 f64 f16 bf16], 64, 64, 128, shared::bytes(64, 64),
         tile::matrix::<T, 64, 64, 128, false>;

@@ -126,6 +126,48 @@ fn every_transposition_of_every_shape_is_right() {
     }
 }
 
+/// Compares some elements of a product with sums on the host.
+fn check_some<T: Number>(stream: &Stream, config: &GemmConfig) {
+    let product = product(config);
+    let [a_len, b_len, c_len] = product.lens();
+    let (a, b) = (data::<T>(a_len, 1), data::<T>(b_len, 2));
+    let [a_there, b_there] = [&a, &b].map(|data| DeviceBuffer::from_slice(stream, data).expect("memory"));
+    let mut result = DeviceBuffer::<T>::zeros(stream, c_len).expect("memory");
+    gemm(stream, config, &a_there, &b_there, &mut result).expect("a product");
+    let result = array(&result.to_vec().expect("a result"));
+    let (a, b) = (array(&a), array(&b));
+    for n in 0..500 {
+        let (i, j) = (n * 89 % config.m, n * 61 % config.n);
+        let at = |matrix: &Array, [own, along, _]: [usize; 3], row: usize, k: usize| {
+            matrix.get(row * own + k * along).to_f64()
+        };
+        let sum: f64 = (0..config.k).map(|k| at(&a, product.a, i, k) * at(&b, product.b, j, k)).sum();
+        let (got, want) = (result.get(i + j * config.ldc).to_f64(), array(&[T::of(sum)]).get(0).to_f64());
+        assert_eq!(got, want, "{} on {}: ({i}, {j}); {config:?}", T::DTYPE, stream.device().arch());
+    }
+}
+
+#[test]
+fn products_of_many_tiles_are_right_in_every_transposition() {
+    use Transpose::{No, Yes};
+    for stream in streams() {
+        // On a GPU so many that its largest tiles take the least time; whole ones and parts, lines in 16 bytes and not.
+        let sizes = match stream.device().is_emulated() {
+            true => [(264, 136, 72), (131, 129, 67)],
+            false => [(4104, 4104, 136), (2051, 2049, 67)],
+        };
+        for (m, n, k) in sizes {
+            for (transa, transb) in [(No, No), (No, Yes), (Yes, No), (Yes, Yes)] {
+                let config = transposed(transa, transb, m, n, k);
+                check_some::<f16>(&stream, &config);
+                check_some::<bf16>(&stream, &config);
+                check_some::<f32>(&stream, &config);
+                check_some::<f64>(&stream, &config);
+            }
+        }
+    }
+}
+
 #[test]
 fn many_short_rows_by_a_vector_are_computed_in_tiles() {
     let shape = |m, k, batch| GemmConfig {

@@ -337,6 +337,14 @@ impl Ready {
         Ok(Outcome::Completed(Box::new(record.context("there is nothing to do: no elements")?)))
     }
 
+    /// The target of the device, which must be an emulated one.
+    pub fn gfx(&self) -> Result<Gfx> {
+        let machine = amdhip64::emulator(self.device.ordinal());
+        machine
+            .map(|machine| machine.gfx())
+            .with_context(|| format!("{} is hardware, which cannot be observed", self.device))
+    }
+
     pub fn info(&self) -> &KernelInfo {
         self.function.info()
     }

@@ -134,6 +134,8 @@ pub mod report;
 #[cfg(feature = "exec")]
 mod source;
 pub mod specs;
+#[cfg(feature = "exec")]
+pub mod trace;
 
 pub use bundle::{BundleError, FatBinary};
 pub use code_object::{

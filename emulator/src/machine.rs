@@ -14,6 +14,7 @@ use crate::gfx::{CodeTarget, Gfx};
 use crate::memory::{Allocation, Memory, MemoryError};
 use crate::report::{Report, Running};
 use crate::source::Lines;
+use crate::trace::Trace;
 
 /// Options of a new machine.
 #[derive(Clone, Debug)]
@@ -199,6 +200,10 @@ pub struct LaunchOptions {
     pub interrupt: Option<Interrupt>,
     /// Whether kernels are compiled for the host; by default as [`Jit::of_environment`] says.
     pub jit: Jit,
+    /// What hears of each instruction and access; by default nothing. It switches [`LaunchOptions::profile`] on.
+    pub trace: Option<Trace>,
+    /// Run only the first so many workgroups: a sample of a launch whose results nobody needs.
+    pub workgroups: Option<u64>,
 }
 
 /// Whether kernels are compiled for the host, where that is x86-64 with AVX2. Results do not depend on it. Check mode and
@@ -311,6 +316,8 @@ impl Default for LaunchOptions {
             output: Output::default(),
             interrupt: None,
             jit: Jit::of_environment(),
+            trace: None,
+            workgroups: None,
         }
     }
 }

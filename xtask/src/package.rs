@@ -23,10 +23,11 @@ use crate::setup::{self, For};
 use crate::{check_downstream, shell};
 
 /// The crates, each after those that it depends on.
-const CRATES: [&str; 10] = [
+const CRATES: [&str; 11] = [
     "amdgpu-macros",
     "amdgpu-device",
     "amdgpu-emulator",
+    "amdgpu-timing",
     "amdgpu-journal",
     "amdgpu-build",
     "amdhip",

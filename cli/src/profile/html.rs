@@ -6,6 +6,7 @@ use super::findings;
 use super::sources::Sources;
 use super::summary::{LineRow, Summary, count, grouped, name, percent, short, time};
 use super::terminal::{File, by_file, cost, ranges};
+use super::timing;
 use amdgpu_emulator::profile::InstructionProfile;
 use std::fmt::Write;
 
@@ -18,7 +19,7 @@ pub fn page(s: &Summary, sources: &Sources, comparison: Option<&Comparison>) -> 
          <meta name='viewport' content='width=device-width, initial-scale=1'>\
          <title>{name} on {gfx}</title><style>{css}</style></head><body><main>\n\
          <h1>{name}</h1><p>on {gfx}: {groups} ({grid}) of {workgroup}, in {waves} of {wave} lanes.</p>\n\
-         {tiles}\n{findings}{comparison}\
+         {tiles}\n{findings}{comparison}{time}\
          <h2>Instruction mix</h2><p>What the waves executed, by the unit that executes it. Every number is an exact count.</p>\n\
          <div class='card'>{mix}{units}</div>\n\
          <h2>Units</h2><p>The least time that each unit of a {card} needs for this, by its throughput alone: no latency, no waiting. The \
@@ -34,7 +35,7 @@ pub fn page(s: &Summary, sources: &Sources, comparison: Option<&Comparison>) -> 
          <div class='card'>{flame}</div>\n\
          <h2>Instructions</h2>{program}<p style='margin-top:12px'>The {shown} that executed most.</p>\n\
          <div class='card'>{instructions}</div>\n\
-         <footer>candle-amdgpu {version}, on the emulator: exact counts, no times.</footer>\n</main></body></html>\n",
+         <footer>candle-amdgpu {version}, on the emulator: counts are exact.</footer>\n</main></body></html>\n",
         gfx = s.gfx,
         css = include_str!("page.css"),
         groups = count(s.workgroups, "workgroup"),
@@ -46,6 +47,7 @@ pub fn page(s: &Summary, sources: &Sources, comparison: Option<&Comparison>) -> 
         findings = findings(s),
         comparison = comparison.map_or(String::new(), compared),
         budget = budget(s),
+        time = s.prediction.as_ref().map_or(String::new(), timing::html),
         program = program_order(s, sources),
         mix = chart::mix(&s.units, s.total.executed),
         units = units(s),

@@ -10,6 +10,7 @@ mod peaks;
 mod sources;
 mod summary;
 mod terminal;
+mod timing;
 
 use crate::launch_args::{ARGUMENTS, LaunchArgs, Outcome, Ready};
 use crate::output::print_json;
@@ -24,11 +25,12 @@ use sources::Sources;
 use std::path::{Path, PathBuf};
 use summary::Summary;
 pub use summary::{count, grouped};
+use timing::Timing;
 
 /// Run one kernel on the emulator and show where its instructions and bytes went
 ///
 /// Every count is exact and the same in every run: nothing is sampled or timed. The roofline shows what the card's
-/// published peaks allow; what a GPU really reaches depends on its caches and clocks.
+/// published peaks allow; --time predicts what a card reaches, by a model of its units, caches and memory.
 #[derive(Args)]
 #[command(after_long_help = format!("\
 {ARGUMENTS}
@@ -37,6 +39,7 @@ Examples:
   candle-amdgpu profile softmax_f32 src=random:49152 dst=zeros:49152 n_cols=768
   candle-amdgpu profile gemm_f16_64x64 --elements 4096 --html profile.html --folded profile.folded
   candle-amdgpu profile uexp_f32 --elements 4096 --gfx gfx90a --source
+  candle-amdgpu profile affine_f16 --elements 4194304 --gfx gfx1100 --time --card \"RX 7900 XTX\"
   candle-amdgpu profile affine_f16 --elements 4096 --json > before.json
   candle-amdgpu profile affine_f16 --elements 4096 --baseline before.json
 
@@ -71,6 +74,8 @@ pub struct Profile {
     /// The roofline's memory bandwidth in 10^9 bytes per second [default: as above]
     #[arg(long, value_name = "GIGA", value_parser = peak)]
     peak_bandwidth: Option<f64>,
+    #[command(flatten)]
+    timing: Timing,
 }
 
 /// A roofline's roof, for clap.
@@ -93,7 +98,13 @@ impl Profile {
     pub fn run(self) -> Result<bool> {
         let baseline = self.baseline.as_deref().map(Baseline::read).transpose()?;
         let mut ready = self.subject.ready(true, false)?;
-        let record = match ready.observe(|_| ())? {
+        let card = match self.timing.time {
+            true => Some(self.timing.card(ready.gfx()?)?),
+            false => None,
+        };
+        let recording = card.map(timing::recording);
+        let trace = recording.as_ref().map(|recording| recording.trace());
+        let record = match ready.observe(|options| options.trace = trace)? {
             Outcome::Completed(record) => record,
             Outcome::Failed(error) => {
                 eprintln!("error: {error}");
@@ -110,6 +121,10 @@ impl Profile {
         }
         let sources = Sources::new(self.sources.clone());
         let summary = Summary::new(&ready, &record, peaks, &sources)?;
+        let mut summary = summary;
+        if let (Some(card), Some(recording)) = (&card, &recording) {
+            summary.prediction = Some(timing::of(&self.timing, card, recording)?);
+        }
         let comparison = baseline.map(|baseline| baseline.compare(&summary, &sources)).transpose()?;
         let report = Report { summary, sources, comparison };
         if let Some(path) = &self.folded {
@@ -122,6 +137,9 @@ impl Profile {
             print_json(&report.summary)?;
         } else {
             report.print(self.lines)?;
+            if let Some(prediction) = &report.summary.prediction {
+                timing::print_prediction(prediction, &report.sources, self.lines)?;
+            }
             if self.source {
                 terminal::annotated(&report.summary, &report.sources)?;
             }

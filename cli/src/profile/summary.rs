@@ -8,6 +8,7 @@ use super::sources::Sources;
 use crate::launch_args::Ready;
 use amdgpu_emulator::profile::{Counts, InstructionProfile, Profile};
 use amdgpu_emulator::{Gfx, Unit};
+use amdgpu_timing::Prediction;
 use amdhip64::journal::KernelProfile;
 use amdhip64::{LaunchRecord, Limit, Occupancy, occupancy};
 use anyhow::{Context, Result};
@@ -48,6 +49,9 @@ pub struct Summary {
     pub lines: Vec<LineRow>,
     /// In the order of their addresses.
     pub instructions: Vec<InstructionProfile>,
+    /// How long a card takes, if that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prediction: Option<Prediction>,
     #[serde(skip)]
     pub folded: String,
 }
@@ -133,6 +137,7 @@ impl Summary {
             budget: budget(gfx, &profile.instructions, info.wave_size, memory, &peaks),
             roofline: Roofline::new(&profile.instructions, memory, peaks),
             findings: Vec::new(),
+            prediction: None,
             units: units.into_iter().map(|(unit, counts)| UnitRow { unit, counts }).collect(),
             lines: lines(profile, sources),
             folded: profile.folded(),
@@ -171,6 +176,7 @@ impl Summary {
             budget: budget(gfx, &profile.instructions, counted.wave_size, memory, &peaks),
             roofline: Roofline::new(&profile.instructions, memory, peaks),
             findings: Vec::new(),
+            prediction: None,
             units: units.into_iter().map(|(unit, counts)| UnitRow { unit, counts }).collect(),
             lines: lines(&profile, sources),
             folded: String::new(),

@@ -27,6 +27,7 @@ use crate::memory::Memory;
 use crate::profile::{Counts, InstructionProfile, Profile};
 use crate::report::Report;
 use crate::specs::{MAX_WORKGROUP, SIMDS};
+use crate::trace::{TracedLaunch, Tracer};
 
 #[cfg(any(test, all(target_arch = "x86_64", unix)))]
 pub(crate) use self::worker::run_wave;
@@ -354,6 +355,24 @@ impl Dispatch<'_> {
             waves_per_simd: self.info.waves_per_simd(self.gfx),
             instructions,
         }
+    }
+
+    /// Tells who traces the launch that it begins.
+    fn tell(&self, tracer: &dyn Tracer) {
+        let code = self.code;
+        let lines = self.kernel.module().lines();
+        tracer.launch(&TracedLaunch {
+            info: self.info,
+            gfx: self.gfx,
+            wave_size: self.wave_size(),
+            grid: self.launch.grid,
+            block: self.launch.block,
+            lds: self.lds,
+            is_split: self.is_split(),
+            instructions: &code.insts,
+            address_of: &|index| code.address_of(index),
+            source_of: &|index| lines.of_stack(code.address_of(index), &[]),
+        });
     }
 
     /// Work-items of a workgroup along each axis.

@@ -103,7 +103,11 @@ impl Progress {
 
 impl Dispatch<'_> {
     pub(super) fn run(&self) -> Result<Report, FaultReport> {
-        let workgroups = super::workgroups(self.launch);
+        let options = &self.launch.options;
+        let workgroups = super::workgroups(self.launch).min(options.workgroups.unwrap_or(u64::MAX).max(1));
+        if let Some(trace) = &options.trace {
+            self.tell(&*trace.0);
+        }
         // What waves of different workgroups share must not depend on threads.
         let cooperative = self.launch.options.cooperative && workgroups > 1;
         let alone = self.synchronises_globally() || cooperative;

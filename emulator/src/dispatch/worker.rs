@@ -119,7 +119,9 @@ impl<'a> Worker<'a> {
         let options = &dispatch.launch.options;
         let mut env = Env::new(dispatch.code, module.base, dispatch.memory, dispatch.lds, options.perturb);
         env.interrupt = options.interrupt.as_ref();
-        env.profile = options.profile.then(|| Tally::new(dispatch.code.ops.len()));
+        let profile = options.profile || options.trace.is_some();
+        env.trace = options.trace.as_ref().map(|trace| (trace.0.recorder(), 0));
+        env.profile = profile.then(|| Tally::new(dispatch.code.ops.len()));
         env.check = track.map(|track| {
             // Several threads only find out whether there is anything.
             let keep_going = options.keep_going && !track.is_shared();
@@ -177,6 +179,9 @@ impl<'a> Worker<'a> {
             let waves = &self.waves[..self.present];
             check.begin_workgroup(workgroup, waves, self.dispatch.registers(), self.dispatch.code);
         }
+        if let Some((recorder, _)) = &mut self.env.trace {
+            recorder.begin(position, self.present as u32);
+        }
         self.running = self.present;
     }
 
@@ -206,6 +211,9 @@ impl<'a> Worker<'a> {
             // The wave's instructions of earlier turns are added while it has its turn.
             self.env.clock -= wave.executed;
             let before = wave.executed;
+            if let Some((_, current)) = &mut self.env.trace {
+                *current = index as u32;
+            }
             let flow = match (self.env.check.is_some(), self.env.profile.is_some()) {
                 (false, false) => run_fast(options.jit, wave, &mut self.env, turn),
                 (false, true) => run_wave_watched::<false, true>(wave, &mut self.env, turn, &mut |_, _| ()),
@@ -281,6 +289,9 @@ impl<'a> Worker<'a> {
     /// Counts a workgroup that has ended.
     pub fn finish(&mut self) {
         self.report.workgroups += 1;
+        if let Some((recorder, _)) = &mut self.env.trace {
+            recorder.end();
+        }
         if let Some(clock) = &self.dispatch.clock {
             clock.ended.fetch_add(1, Ordering::Relaxed);
         }
@@ -416,6 +427,9 @@ fn run_wave_watched<const CHECK: bool, const PROFILE: bool>(
             counts.executed += 1;
             counts.active_lanes += u64::from(wave.exec64().count_ones());
             counts.lanes += u64::from(wave.work_items);
+        }
+        if PROFILE && let Some((recorder, wave_index)) = &mut env.trace {
+            recorder.instruction(*wave_index, pc, wave.exec64());
         }
         wave.pc = pc + 1;
         // SAFETY: handlers come from `isa::select`, which chose what this machine has.

@@ -49,6 +49,7 @@ use crate::fault::{Access, Fault, Nearest};
 use crate::gfx::Gfx;
 use crate::machine::Interrupt;
 use crate::memory::{self, Aliases, View};
+use crate::trace::Recorder;
 use wave::WaitsFor;
 
 /// What a wave shares with the others of its workgroup, and with the machine.
@@ -88,6 +89,8 @@ pub(crate) struct Env<'m> {
     pub interrupt: Option<&'m Interrupt>,
     /// Profile mode's counts.
     pub profile: Option<Tally>,
+    /// What hears of instructions and accesses, and the wave whose turn it is.
+    pub trace: Option<(Box<dyn Recorder>, u32)>,
     /// Check mode's knowledge.
     pub check: Option<Box<check::Check<'m>>>,
     /// What went wrong, and in which lane.
@@ -123,6 +126,7 @@ impl<'m> Env<'m> {
             clock: 0,
             interrupt: None,
             profile: None,
+            trace: None,
             check: None,
             fault: None,
         }

@@ -4,6 +4,7 @@ use super::lanes::{Lanes, lanes_of};
 use super::{Env, Op};
 use crate::fault::Access;
 use crate::profile::Counts;
+use crate::trace::Accessed;
 
 /// Stacks of calls that are told apart. What runs under others counts as the kernel's own.
 const MOST_STACKS: usize = 256;
@@ -68,6 +69,7 @@ impl Env<'_> {
     /// Counts the bytes of an access, and those of the cache lines that it touches.
     pub(super) fn count_global(&mut self, lanes: Lanes<'_>) {
         let Lanes { op, access, mask, addresses, size, .. } = lanes;
+        self.tell(&lanes, false);
         let line = self.gfx.cache_line();
         let Some(counts) = self.counts(op) else { return };
         let mut lines: Vec<u64> = lanes_of(mask)
@@ -85,6 +87,7 @@ impl Env<'_> {
     /// Counts the bytes of an LDS access, and how often lanes meet in a bank with different dwords.
     pub(super) fn count_lds(&mut self, lanes: Lanes<'_>) {
         let Lanes { op, access, mask, addresses: offsets, size, .. } = lanes;
+        self.tell(&lanes, true);
         let Some(counts) = self.counts(op) else { return };
         counts.bytes_needed += u64::from(size) * u64::from(mask.count_ones());
         counts.bytes_moved += u64::from(size) * u64::from(mask.count_ones());
@@ -104,6 +107,15 @@ impl Env<'_> {
             counts.lds_cycles += cycles;
             counts.bank_conflicts += cycles.saturating_sub(1);
         }
+    }
+
+    /// Tells who traces the launch of an access.
+    fn tell(&mut self, lanes: &Lanes<'_>, lds: bool) {
+        let Some((recorder, wave)) = &mut self.trace else { return };
+        let &Lanes { op, access, half, mask, addresses, size } = lanes;
+        let allocation = if lds { 0 } else { self.hits[op.inst as usize % 64].0 };
+        let (index, half) = (op.inst, half as u8);
+        recorder.access(*wave, &Accessed { index, lds, access, half, mask, addresses, size, allocation });
     }
 
     fn counts(&mut self, op: &Op) -> Option<&mut Counts> {

@@ -2,7 +2,7 @@
 
 /// An argument.
 #[derive(Clone, Copy)]
-#[expect(missing_docs, reason = "the names say it")]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum Argument {
     /// Memory of so many bytes, zeros.
     Memory(u64),
@@ -14,7 +14,7 @@ pub enum Argument {
 use Argument::{F32, F64, Memory, U32};
 
 /// A launch that was measured.
-#[expect(missing_docs, reason = "as for a launch")]
+#[allow(missing_docs, reason = "as for a launch")]
 pub struct Case {
     /// What it counts under.
     pub group: &'static str,
@@ -200,27 +200,26 @@ fn laplacian(cases: &mut Vec<Case>) {
 
 /// github.com/adelj88/hip_wmma_samples, RX 7900 GRE: the first kernel, C in tiles of 16 by 16, a wave each.
 fn wmma(cases: &mut Vec<Case>) {
-    for (n, milliseconds) in [(2048u32, 2.95)] {
-        cases.push(Case {
-            group: "WMMA",
-            name: format!("a tile for each wave, {n}³"),
-            variant: "naive".to_owned(),
-            rank: String::new(),
-            card: "RX 7900 GRE",
-            clock_mhz: None,
-            source: "wmma",
-            defines: Vec::new(),
-            kernel: "naive",
-            grid: [n / 64, n / 64, 1],
-            block: [128, 4, 1],
-            lds: 0,
-            arguments: [[Memory(u64::from(n) * u64::from(n) * 2); 3].to_vec(), vec![U32(n); 3]].concat(),
-            workgroups: 160,
-            cold: false,
-            repeat: 1.0,
-            seconds: milliseconds * 1e-3,
-        });
-    }
+    let (n, milliseconds) = (2048u32, 2.95);
+    cases.push(Case {
+        group: "WMMA",
+        name: format!("a tile for each wave, {n}³"),
+        variant: "naive".to_owned(),
+        rank: String::new(),
+        card: "RX 7900 GRE",
+        clock_mhz: None,
+        source: "wmma",
+        defines: Vec::new(),
+        kernel: "naive",
+        grid: [n / 64, n / 64, 1],
+        block: [128, 4, 1],
+        lds: 0,
+        arguments: [[Memory(u64::from(n) * u64::from(n) * 2); 3].to_vec(), vec![U32(n); 3]].concat(),
+        workgroups: 160,
+        cold: false,
+        repeat: 1.0,
+        seconds: milliseconds * 1e-3,
+    });
 }
 
 /// github.com/warpfront/hipfire, research of September 2026: rows of 4-bit weights, a wave for each, RX 7900 XTX.

@@ -1,5 +1,6 @@
 //! The model of time beside measurements that others have published: `cargo bench -p amdgpu-timing --bench timing`, with parts of
-//! names behind `--` to choose. `CLANG` names a clang that compiles for all targets (by default `clang-22`).
+//! names behind `--` to choose. `--clang=PATH` and `--lld=PATH` name a compiler and a linker for all targets (by default `clang-22`, `lld-22`),
+//! `--details` prints what resources are busy and waves wait for, `--cost` how long the emulator takes without and with the model.
 //!
 //! Only as many workgroups are executed as the caches and the steady state need; the kernels' results are nobody's business.
 
@@ -9,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-use amdgpu_emulator::{CodeObject, Launch, LaunchOptions, Machine, MachineOptions};
+use amdgpu_emulator::{CodeObject, Kernel, Launch, LaunchOptions, Machine, MachineOptions};
 use amdgpu_timing::{Card, Options, Prediction, Recording, predict};
 use cases::{Argument, Case};
 
@@ -36,7 +37,7 @@ fn main() {
             (prediction.seconds / case.seconds - 1.0) * 100.0,
             prediction.limiter,
         );
-        if std::env::var_os("DETAILS").is_some() {
+        if flag("--details") {
             let busy: Vec<String> =
                 prediction.busy.iter().map(|(what, of)| format!("{what} {:.2}", of)).collect();
             let stalls: Vec<String> =
@@ -62,6 +63,14 @@ fn main() {
     summary(&rows);
 }
 
+fn flag(name: &str) -> bool {
+    std::env::args().any(|argument| argument == name)
+}
+
+fn option(name: &str) -> Option<String> {
+    std::env::args().find_map(|argument| argument.strip_prefix(name).map(str::to_owned))
+}
+
 fn time(seconds: f64) -> String {
     if seconds < 1e-3 { format!("{:.1} µs", seconds * 1e6) } else { format!("{:.3} ms", seconds * 1e3) }
 }
@@ -71,7 +80,8 @@ fn compile(source: &str, gfx: &str, defines: &[String]) -> PathBuf {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/kernels");
     let out = Path::new(env!("CARGO_TARGET_TMPDIR"))
         .join(format!("{source}-{gfx}-{}.elf", defines.join("-").replace(['(', ')', '='], "_")));
-    let clang = std::env::var("CLANG").unwrap_or_else(|_| "clang-22".to_owned());
+    let clang = option("--clang=").unwrap_or("clang-22".to_owned());
+    let lld = option("--lld=").unwrap_or("lld-22".to_owned());
     let status = Command::new(&clang)
         .args([
             "-x",
@@ -83,8 +93,7 @@ fn compile(source: &str, gfx: &str, defines: &[String]) -> PathBuf {
             "-O3",
             "-g1",
         ])
-        .args(["-ffp-contract=fast", "-fuse-ld=lld-22", &format!("-mcpu={gfx}")])
-        .args(std::env::var("CLANG_FLAGS").iter().flat_map(|flags| flags.split(' ')))
+        .args(["-ffp-contract=fast", &format!("-fuse-ld={lld}"), &format!("-mcpu={gfx}")])
         .args(defines.iter().map(|define| format!("-D{define}")))
         .arg(folder.join(format!("{source}.cpp")))
         .arg("-o")
@@ -115,6 +124,9 @@ fn run(case: &Case) -> Prediction {
         kernarg.resize(kernarg.len().next_multiple_of(bytes.len()), 0);
         kernarg.extend(bytes);
     }
+    if flag("--cost") {
+        cost(case, &card, &machine, &kernel, &kernarg);
+    }
     let recording = Recording::new(card, case.workgroups);
     let mut options = LaunchOptions::default();
     options.trace = Some(recording.trace());
@@ -128,6 +140,31 @@ fn run(case: &Case) -> Prediction {
         predict(&card, &recording.take().expect("a recording"), Options { cold: case.cold, what_if: false });
     prediction.seconds *= case.repeat;
     prediction
+}
+
+/// Prints how long a launch takes compiled, interpreted with a profile, recorded, and with its prediction.
+fn cost(case: &Case, card: &Card, machine: &Machine, kernel: &Kernel, kernarg: &[u8]) {
+    let launch = |change: &dyn Fn(&mut LaunchOptions)| {
+        let mut options = LaunchOptions::default();
+        options.workgroups = Some(case.workgroups);
+        change(&mut options);
+        let start = Instant::now();
+        let launch = Launch { grid: case.grid, block: case.block, dynamic_lds: case.lds, kernarg, options };
+        machine.launch(kernel, &launch).expect("no fault");
+        start.elapsed().as_secs_f64()
+    };
+    // Once for the pages of memory.
+    launch(&|_| ());
+    let plain = launch(&|_| ());
+    let profiled = launch(&|options| options.profile = true);
+    let recording = Recording::new(*card, case.workgroups);
+    let recorded = launch(&|options| options.trace = Some(recording.trace()));
+    let start = Instant::now();
+    predict(card, &recording.take().expect("a recording"), Options::default());
+    let predicted = recorded + start.elapsed().as_secs_f64();
+    println!(
+        "    {plain:.3} s compiled, {profiled:.3} s with a profile, {recorded:.3} s recorded, {predicted:.3} s predicted"
+    );
 }
 
 /// Errors by class and over kernels, and how often of two variants the faster one is found.

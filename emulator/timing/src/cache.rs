@@ -46,8 +46,8 @@ impl Lines {
         let (line, bit) = ((block >> 1) + 1, 1u8 << (block & 1));
         let set = match self.hashed {
             true => {
-                let hash = (line ^ line >> 9 ^ line >> 17).wrapping_mul(0x9e37_79b1);
-                (u64::from(hash) * self.sets as u64 >> 32) as usize
+                let hash = (line ^ (line >> 9) ^ (line >> 17)).wrapping_mul(0x9e37_79b1);
+                ((u64::from(hash) * self.sets as u64) >> 32) as usize
             }
             false => line as usize % self.sets,
         } * self.ways;

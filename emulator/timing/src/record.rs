@@ -122,7 +122,7 @@ pub fn unit_of(position: u64, units: u32, workgroups: u64) -> (u32, bool) {
     let active = u64::from(units).min(workgroups).max(1);
     let unit = (position % active) as u32;
     // From the middle, since the first workgroups have boundaries in many kernels; of those units that get one more.
-    let more = if workgroups % active == 0 { active } else { workgroups % active };
+    let more = if workgroups.is_multiple_of(active) { active } else { workgroups % active };
     let first = (more as u32 / 2).saturating_sub(SAMPLED / 2);
     (unit, (first..first + SAMPLED).contains(&unit))
 }

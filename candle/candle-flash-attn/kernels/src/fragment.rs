@@ -208,7 +208,7 @@ pub(crate) unsafe fn products<T: Half, const N: usize>(
             each4!(4, C => {
                 // Nor what numbers of 16 bits are as 32.
                 let mut queries = queries;
-                each2!(N, I => queries[I][C % CHUNKS] = queries[I][C % CHUNKS].map(forget));
+                each2!(N, I => queries[I][C % CHUNKS] = queries[I][C % CHUNKS].map(opaque));
                 each8!(RESULTS, R => {
                     let chunk = load(at(column_of::<T>(lane, R), C as u32).cast::<u32>());
                     each2!(N, I => sums[I][R] = now(T::dot(chunk, queries[I][C % CHUNKS], sums[I][R])));

@@ -52,7 +52,8 @@ fn items(ptx: &str) -> Option<(&str, Vec<Item<'_>>)> {
         }
         at = end;
     }
-    let preamble = preamble.filter(|text| text.contains(".version") && !in_body)?;
+    // A module without any kernel is its header.
+    let preamble = preamble.or(Some(&ptx[..start])).filter(|text| text.contains(".version") && !in_body)?;
     Some((preamble, items))
 }
 
@@ -190,6 +191,8 @@ mod tests {
         assert!(b_text.contains("name$1[4]") && !b_text.contains("dynamic"), "{b_text}");
         assert!(b_text.find("shared_by_b\n(") < b_text.find(".entry b"), "declared before it is called");
         assert!(split("no PTX").is_none());
+        assert!(split("").is_none());
+        assert_eq!(split("//\n.version 7.8\n.target sm_80\n.address_size 64\n\n"), Some(Vec::new()));
     }
 
     #[test]

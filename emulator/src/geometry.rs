@@ -40,12 +40,12 @@ pub enum GeometryError {
     Zero,
     /// More workgroups along an axis than the device takes, or 2^64 and more in all.
     Grid,
-    /// More work-items of the grid along an axis than the device takes.
-    GridItems,
-    /// More work-items of a workgroup along an axis than the device takes.
-    Block,
     /// More work-items of a workgroup than the device takes.
     WorkItems,
+    /// More work-items of a workgroup along an axis than the device takes.
+    Block,
+    /// More work-items of the grid along an axis than the device takes.
+    GridItems,
     /// More work-items of a workgroup than the kernel is compiled for.
     Compiled,
     /// More LDS than a workgroup can have: the kernel's own and the launch's.
@@ -90,8 +90,8 @@ impl Geometry {
         let reasons = [
             (grid.contains(&0) || block.contains(&0), GeometryError::Zero),
             (exceeds(grid, limits.grid) || count.is_none(), GeometryError::Grid),
-            (exceeds(block, limits.block), GeometryError::Block),
             (work_items > limits.work_items.into(), GeometryError::WorkItems),
+            (exceeds(block, limits.block), GeometryError::Block),
             (along.max() > Some(limits.grid_items), GeometryError::GridItems),
             (compiled > 0 && work_items > compiled.into(), GeometryError::Compiled),
             (bytes > limits.lds.into(), GeometryError::Lds { bytes }),

@@ -1,4 +1,4 @@
-//! Property tests of kernels against the models in [`reference`], for the tests of the kernels and
+//! Property tests of kernels against the models in [`mod@reference`], for the tests of the kernels and
 //! for `candle-amdgpu verify`.
 //!
 //! The engine draws shapes, layouts, values and geometries ([`Draw`]), a [`Family`] turns them into a [`Call`] and computes

@@ -10,6 +10,7 @@
 //! - *specification*: AMD's own figures. *fitted*: from streaming measurements of RRZE or hipfire, not from other kernels.
 //! - *assumed*: from no source; the nearest relative's figure.
 
+use amdgpu_emulator::specs::specs;
 use amdgpu_emulator::{Generation, Gfx};
 
 /// A cache.
@@ -241,6 +242,11 @@ impl Card {
     /// Whether it is of AMD's line for computing.
     pub fn is_cdna(&self) -> bool {
         self.gfx.generation() == Generation::Cdna
+    }
+
+    /// Bytes of LDS of a unit.
+    pub fn lds(&self) -> u32 {
+        specs(self.gfx).lds_per_multiprocessor
     }
 
     /// Compute units of a unit.

@@ -264,11 +264,11 @@ impl<'a> Engine<'a> {
         let Some(&index) = one.waiting.front() else { return false };
         let count = self.recorded.workgroups[index].waves.len() as u32;
         let split = facts.is_split || card.is_cdna();
-        let limit = if card.is_cdna() { 64 << 10 } else { 128 << 10 };
+        let limit = card.lds();
         let room = |one: &Unit, simds: &[usize]| -> u32 {
             simds.iter().map(|&simd| self.occupancy.waves.saturating_sub(one.simds[simd].waves)).sum()
         };
-        let lds = facts.lds.next_multiple_of(512) * u32::from(facts.lds != 0);
+        let lds = facts.allocated_lds();
         if one.workgroups >= self.occupancy.workgroups {
             return false;
         }
@@ -562,9 +562,8 @@ impl<'a> Engine<'a> {
         one.left -= 1;
         if one.left == 0 {
             let (unit, cu) = (one.unit, one.cu);
-            let lds = self.recorded.facts.lds;
             let unit = &mut self.units[unit];
-            unit.lds[cu] -= lds.next_multiple_of(512) * u32::from(lds != 0);
+            unit.lds[cu] -= self.recorded.facts.allocated_lds();
             unit.workgroups -= 1;
             self.outcome.finished.push(time);
         } else if one.at_barrier.len() as u32 >= one.left {

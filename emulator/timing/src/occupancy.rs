@@ -21,8 +21,7 @@ impl Occupancy {
         let split = facts.is_split || card.is_cdna();
         // In CU mode a workgroup has the two SIMDs of a compute unit.
         let by_waves = if split { waves * 4 / of_group } else { waves * 2 / of_group * 2 };
-        let lds = if card.is_cdna() { 64 << 10 } else { 128 << 10 };
-        let by_lds = (lds / facts.lds.next_multiple_of(512).max(1)).max(1);
+        let by_lds = (card.lds() / facts.allocated_lds().max(1)).max(1);
         let most = if card.is_cdna() { 16 } else { 32 };
         let most = if of_group == 1 { u32::MAX } else { most };
         Occupancy { waves, workgroups: by_waves.min(by_lds).min(most).max(1) }

@@ -85,6 +85,13 @@ pub struct Facts {
     pub sources: Vec<Vec<SourceLine>>,
 }
 
+impl Facts {
+    /// Bytes of LDS that a workgroup takes from its unit: it is allocated in blocks of 512.
+    pub(crate) fn allocated_lds(&self) -> u32 {
+        self.lds.next_multiple_of(512)
+    }
+}
+
 /// What was recorded of a launch.
 #[derive(Clone, Debug)]
 pub struct Recorded {
